@@ -1,0 +1,137 @@
+// Many vectors: threads, tiles of vectors that share the rotation, scaling, and the outputs.
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "path.hpp"
+
+namespace antisparse::ANTISPARSE_ISA {
+
+// A worker owns all the memory its vectors need: nothing grows with n.
+template <class T>
+class Worker {
+ public:
+  static constexpr std::size_t tile = 4;
+
+  explicit Worker(const SpreadJob<T>& job)
+      : job_(job), solver_(*job.frame, *job.sure_frame), scaled_(tile * job.frame->dp), rotated_(tile * job.frame->dp) {}
+
+  // Rows [begin, end). Stops at the first failure.
+  SpreadFailure run(std::size_t begin, std::size_t end) {
+    for (std::size_t row = begin; row < end; row += tile) {
+      const std::size_t count = std::min(tile, end - row);
+      load(row, count);
+      for (std::size_t v = 0; v < count; ++v) {
+        const T* y = (job_.frame->rotation.empty() ? scaled_ : rotated_).data() + v * job_.frame->dp;
+        // Dividing y and A by powers of two divides x, t by 2^(ey - ea) and h by 2^(ey + ea), exactly.
+        const int h_exponent = exponent_[v] + job_.frame_exponent;
+        const double h = job_.relative ? job_.h : std::ldexp(job_.h, -h_exponent);
+        const Answer answer = solver_.solve(y, h, job_.relative, job_.max_steps);
+        Status status = answer.status;
+        if (status == Status::ok && !write(row + v, answer, exponent_[v] - job_.frame_exponent, h_exponent))
+          status = Status::overflow;
+        if (status != Status::ok) return {status, row + v, answer.certificate};
+      }
+    }
+    return {};
+  }
+
+ private:
+  void load(std::size_t row, std::size_t count) {
+    const std::size_t d = job_.frame->d, dp = job_.frame->dp;
+    for (std::size_t v = 0; v < count; ++v) {
+      const T* y = job_.vectors + (row + v) * d;
+      T largest = 0;
+      for (std::size_t i = 0; i < d; ++i) largest = std::max(largest, std::abs(y[i]));
+      exponent_[v] = largest > 0 ? std::ilogb(largest) : 0;
+      // 2^-exponent may be out of range where y is subnormal: two factors that are not.
+      const int half = exponent_[v] / 2;
+      const T first = std::ldexp(T(1), -half), second = std::ldexp(T(1), half - exponent_[v]);
+      for (std::size_t i = 0; i < d; ++i) scaled_[v * dp + i] = y[i] * first * second;
+    }
+    if (job_.frame->rotation.empty()) return;
+    const T* in[tile];
+    T* out[tile];
+    for (std::size_t v = 0; v < tile; ++v) {
+      in[v] = scaled_.data() + std::min(v, count - 1) * dp;
+      out[v] = rotated_.data() + v * dp;
+    }
+    combine_tile<T, tile>(out, job_.frame->rotation.data(), dp, in, d, dp);
+  }
+
+  // False where a value does not fit T.
+  bool write(std::size_t row, const Answer& answer, int x_exponent, int h_exponent) {
+    const Frame<T>& frame = *job_.frame;
+    const double scale = std::ldexp(1.0, x_exponent);
+    const double t = answer.t * scale;
+    if (std::abs(t) > std::numeric_limits<T>::max()) return false;
+    if (job_.t) job_.t[row] = static_cast<T>(t);
+    if (job_.h_reached) job_.h_reached[row] = std::ldexp(answer.h, h_exponent);
+    if (job_.steps) job_.steps[row] = static_cast<std::int32_t>(answer.steps);
+    if (job_.certificate) job_.certificate[row] = answer.certificate;
+    if (job_.sure) job_.sure[row] = answer.sure;
+    std::uint8_t* bits = job_.bits ? job_.bits + row * ((frame.m + 7) / 8) : nullptr;
+    if (bits) std::fill_n(bits, (frame.m + 7) / 8, std::uint8_t{0});
+    for (std::size_t b = 0; b < frame.blocks.size(); ++b)
+      for (std::size_t i = 0; i < frame.blocks[b].m; ++i) {
+        const std::size_t at = frame.column_start[b] + i;
+        const T value = solver_.component(answer, b, i);
+        if (bits && value >= 0) bits[at / 8] |= static_cast<std::uint8_t>(0x80 >> (at % 8));
+        if (job_.x) job_.x[row * frame.m + at] = answer.zero ? T(0) : static_cast<T>(value * scale);
+      }
+    return true;
+  }
+
+  const SpreadJob<T>& job_;
+  Solver<T> solver_;
+  Aligned<T> scaled_, rotated_;
+  int exponent_[tile] = {};
+};
+
+// Threads take chunks of rows in order, so the first failing row is the same for any number of them.
+template <class T>
+SpreadFailure solve_batch(const SpreadJob<T>& job) {
+  constexpr std::size_t chunk = 16;
+  std::atomic<std::size_t> next{0};
+  std::atomic<bool> stop{false};
+  std::mutex mutex;
+  SpreadFailure first;
+  std::exception_ptr error;
+
+  auto work = [&] {
+    try {
+      Worker<T> worker(job);
+      while (!stop) {
+        const std::size_t begin = next.fetch_add(chunk);
+        if (begin >= job.n) return;
+        const SpreadFailure failure = worker.run(begin, std::min(begin + chunk, job.n));
+        if (failure.status == Status::ok) continue;
+        stop = true;
+        const std::lock_guard<std::mutex> lock(mutex);
+        if (first.status == Status::ok || failure.row < first.row) first = failure;
+      }
+    } catch (...) {
+      stop = true;
+      const std::lock_guard<std::mutex> lock(mutex);
+      error = std::current_exception();
+    }
+  };
+
+  const std::size_t chunks = (job.n + chunk - 1) / chunk;
+  std::vector<std::thread> threads;
+  try {
+    while (threads.size() + 1 < std::min<std::size_t>(job.threads, chunks)) threads.emplace_back(work);
+  } catch (const std::system_error&) {
+    // No more threads to be had: those that started, and this one, do the work.
+  }
+  work();
+  for (std::thread& thread : threads) thread.join();
+  if (error) std::rethrow_exception(error);
+  return first;
+}
+
+}  // namespace antisparse::ANTISPARSE_ISA

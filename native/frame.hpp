@@ -1,0 +1,41 @@
+// The frame A as the solver reads it: diagonal blocks behind an optional rotation. A dense frame is one block.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "aligned.hpp"
+
+namespace antisparse {
+
+// One d x m block, kept by rows and by columns so that A^T v and A x are both sums of contiguous arrays.
+template <class T>
+struct Block {
+  std::size_t d = 0, m = 0;    // true sizes
+  std::size_t dp = 0, mp = 0;  // padded sizes
+  std::size_t rank = 0;        // min(d, m): the caller has checked that the block has full rank
+  Aligned<T> rows;             // d arrays of mp
+  Aligned<T> columns;          // m arrays of dp
+  Aligned<T> gram;             // A^T A as m arrays of mp; empty where it would be too large to keep
+
+  // a: d x m, C order.
+  Block(const double* a, std::size_t d_, std::size_t m_, bool with_gram);
+};
+
+template <class T>
+struct Frame {
+  std::size_t d = 0, m = 0, dp = 0;
+  std::vector<Block<T>> blocks;
+  std::vector<std::size_t> row_start, column_start;  // where each block begins in y and in x
+  Aligned<T> rotation;                               // d arrays of dp, or empty: A = rotation * diag(blocks)
+
+  void add_block(const double* a, std::size_t block_d, std::size_t block_m, bool with_gram);
+  void set_rotation(const double* rotation_rows);
+};
+
+extern template struct Block<float>;
+extern template struct Block<double>;
+extern template struct Frame<float>;
+extern template struct Frame<double>;
+
+}  // namespace antisparse

@@ -1,0 +1,25 @@
+// The kernels of each instruction set, and the choice among them.
+#pragma once
+
+#include "spread.hpp"
+
+namespace antisparse {
+
+struct Kernels {
+  const char* isa;
+  SpreadSolve<float> spread_float;
+  SpreadSolve<double> spread_double;
+};
+
+extern const Kernels portable_kernels;
+#ifdef ANTISPARSE_BUILD_AVX2
+extern const Kernels avx2_kernels;
+#endif
+
+// The set in use: the best this CPU has, or the one named by ANTISPARSE_ISA, chosen at load.
+const Kernels& kernels();
+
+// Changes the set in use, for tests; returns false where the name is unknown or the CPU lacks it.
+bool use_isa(const char* name);
+
+}  // namespace antisparse

@@ -1,0 +1,7 @@
+// Compiled with AVX2 and FMA enabled, and linked last: see CMakeLists.txt.
+#define ANTISPARSE_ISA avx2
+#define ANTISPARSE_TARGET_AVX2 1
+#include "batch.hpp"
+#include "kernels.hpp"
+
+const antisparse::Kernels antisparse::avx2_kernels = {"avx2", avx2::solve_batch<float>, avx2::solve_batch<double>};

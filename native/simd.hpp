@@ -1,0 +1,124 @@
+// Pack<T>: a short vector of floats or doubles. Included by one translation unit per instruction set, inside the
+// namespace ANTISPARSE_ISA, so that no inline function compiled for AVX2 is ever linked into the portable code.
+#pragma once
+
+#ifndef ANTISPARSE_ISA
+#error "define ANTISPARSE_ISA (the namespace of the instruction set) before including simd.hpp"
+#endif
+
+#include <cmath>
+#include <cstddef>
+
+#ifdef ANTISPARSE_TARGET_AVX2
+#include <immintrin.h>
+#define ANTISPARSE_HAVE_AVX2 1
+#endif
+
+namespace antisparse::ANTISPARSE_ISA {
+
+template <class T>
+struct Pack;
+
+#ifdef ANTISPARSE_HAVE_AVX2
+
+template <>
+struct Pack<float> {
+  static constexpr std::size_t lanes = 8;
+  __m256 v;
+  static Pack load(const float* p) { return {_mm256_load_ps(p)}; }
+  static Pack all(float x) { return {_mm256_set1_ps(x)}; }
+  static Pack count() { return {_mm256_setr_ps(0, 1, 2, 3, 4, 5, 6, 7)}; }
+  void store(float* p) const { _mm256_store_ps(p, v); }
+  friend Pack operator+(Pack a, Pack b) { return {_mm256_add_ps(a.v, b.v)}; }
+  friend Pack operator-(Pack a, Pack b) { return {_mm256_sub_ps(a.v, b.v)}; }
+  friend Pack operator*(Pack a, Pack b) { return {_mm256_mul_ps(a.v, b.v)}; }
+  friend Pack operator/(Pack a, Pack b) { return {_mm256_div_ps(a.v, b.v)}; }
+  friend Pack operator<(Pack a, Pack b) { return {_mm256_cmp_ps(a.v, b.v, _CMP_LT_OQ)}; }
+  friend Pack fma(Pack a, Pack b, Pack c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }
+  friend Pack abs(Pack a) { return {_mm256_andnot_ps(_mm256_set1_ps(-0.0f), a.v)}; }
+  // Where the mask is set yes, elsewhere no.
+  friend Pack select(Pack mask, Pack yes, Pack no) { return {_mm256_blendv_ps(no.v, yes.v, mask.v)}; }
+};
+
+template <>
+struct Pack<double> {
+  static constexpr std::size_t lanes = 4;
+  __m256d v;
+  static Pack load(const double* p) { return {_mm256_load_pd(p)}; }
+  static Pack all(double x) { return {_mm256_set1_pd(x)}; }
+  static Pack count() { return {_mm256_setr_pd(0, 1, 2, 3)}; }
+  void store(double* p) const { _mm256_store_pd(p, v); }
+  friend Pack operator+(Pack a, Pack b) { return {_mm256_add_pd(a.v, b.v)}; }
+  friend Pack operator-(Pack a, Pack b) { return {_mm256_sub_pd(a.v, b.v)}; }
+  friend Pack operator*(Pack a, Pack b) { return {_mm256_mul_pd(a.v, b.v)}; }
+  friend Pack operator/(Pack a, Pack b) { return {_mm256_div_pd(a.v, b.v)}; }
+  friend Pack operator<(Pack a, Pack b) { return {_mm256_cmp_pd(a.v, b.v, _CMP_LT_OQ)}; }
+  friend Pack fma(Pack a, Pack b, Pack c) { return {_mm256_fmadd_pd(a.v, b.v, c.v)}; }
+  friend Pack abs(Pack a) { return {_mm256_andnot_pd(_mm256_set1_pd(-0.0), a.v)}; }
+  friend Pack select(Pack mask, Pack yes, Pack no) { return {_mm256_blendv_pd(no.v, yes.v, mask.v)}; }
+};
+
+#else
+
+// Fixed-length loops over 16 bytes, which compilers turn into the vectors of any baseline.
+template <class T>
+struct Pack {
+  static constexpr std::size_t lanes = 16 / sizeof(T);
+  T v[lanes];
+  template <class F>
+  static Pack each(F f) {
+    Pack r;
+    for (std::size_t i = 0; i < lanes; ++i) r.v[i] = f(i);
+    return r;
+  }
+  static Pack load(const T* p) {
+    return each([&](std::size_t i) { return p[i]; });
+  }
+  static Pack all(T x) {
+    return each([&](std::size_t) { return x; });
+  }
+  static Pack count() {
+    return each([](std::size_t i) { return static_cast<T>(i); });
+  }
+  void store(T* p) const {
+    for (std::size_t i = 0; i < lanes; ++i) p[i] = v[i];
+  }
+  friend Pack operator+(Pack a, Pack b) {
+    return each([&](std::size_t i) { return a.v[i] + b.v[i]; });
+  }
+  friend Pack operator-(Pack a, Pack b) {
+    return each([&](std::size_t i) { return a.v[i] - b.v[i]; });
+  }
+  friend Pack operator*(Pack a, Pack b) {
+    return each([&](std::size_t i) { return a.v[i] * b.v[i]; });
+  }
+  friend Pack operator/(Pack a, Pack b) {
+    return each([&](std::size_t i) { return a.v[i] / b.v[i]; });
+  }
+  friend Pack operator<(Pack a, Pack b) {
+    return each([&](std::size_t i) { return a.v[i] < b.v[i] ? T(1) : T(0); });
+  }
+  friend Pack fma(Pack a, Pack b, Pack c) {
+    return each([&](std::size_t i) { return a.v[i] * b.v[i] + c.v[i]; });
+  }
+  friend Pack abs(Pack a) {
+    return each([&](std::size_t i) { return std::fabs(a.v[i]); });
+  }
+  friend Pack select(Pack mask, Pack yes, Pack no) {
+    return each([&](std::size_t i) { return mask.v[i] != T(0) ? yes.v[i] : no.v[i]; });
+  }
+};
+
+#endif
+
+// The lanes added in a fixed order.
+template <class T>
+T sum(Pack<T> a) {
+  alignas(64) T lane[Pack<T>::lanes];
+  a.store(lane);
+  T total = 0;
+  for (std::size_t i = 0; i < Pack<T>::lanes; ++i) total += lane[i];
+  return total;
+}
+
+}  // namespace antisparse::ANTISPARSE_ISA

@@ -1,0 +1,58 @@
+"""The exceptions a caller may catch. All derive from `AntisparseError`."""
+
+
+class AntisparseError(Exception):
+    """Base class of every error this library raises on purpose."""
+
+
+class InputError(AntisparseError, ValueError):
+    """An argument has a value that cannot be used. The message names the argument and says what to do."""
+
+
+class InputTypeError(AntisparseError, TypeError):
+    """An argument has a type that cannot be used. The message names the argument and says what to do."""
+
+
+class RankError(InputError):
+    """The frame does not have full rank, so the spread representation is not defined.
+
+    Attributes
+    ----------
+    rank : int
+        The numerical rank found.
+    """
+
+    def __init__(self, message: str, rank: int) -> None:
+        super().__init__(message)
+        self.rank = rank
+
+
+class StepLimitError(AntisparseError, RuntimeError):
+    """The path of a vector has more breakpoints than `max_steps` allows.
+
+    Attributes
+    ----------
+    row : int
+        The vector's row.
+    """
+
+    def __init__(self, message: str, row: int) -> None:
+        super().__init__(message)
+        self.row = row
+
+
+class AccuracyError(AntisparseError, ArithmeticError):
+    """A solution was found but fails its own certificate: the frame is too badly conditioned for float64.
+
+    Attributes
+    ----------
+    row : int
+        The vector's row.
+    certificate : float
+        The largest violation of the optimality conditions, relative to ``||A.T @ y||_1``.
+    """
+
+    def __init__(self, message: str, row: int, certificate: float) -> None:
+        super().__init__(message)
+        self.row = row
+        self.certificate = certificate

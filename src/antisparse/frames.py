@@ -1,0 +1,148 @@
+"""The matrix A: d x m frames whose columns the bits stand for (section 3.3 of the paper)."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from antisparse import _core
+from antisparse._arrays import Float64Array, finite, float64_array, integer, real_array
+from antisparse.errors import InputError, InputTypeError
+
+Seed = int | np.random.Generator | np.random.SeedSequence | None
+
+
+@dataclass(frozen=True, eq=False)
+class BlockFrame:
+    """A frame made of diagonal blocks behind a rotation: ``A = rotation @ block_diag(*blocks)``.
+
+    The spread representation of such a frame is found block by block, exactly, at a cost linear in d for blocks of a
+    fixed size, where a dense frame's grows as its cube.
+
+    Parameters
+    ----------
+    blocks : sequence of ndarray of shape (d_k, m_k)
+    rotation : ndarray of shape (d, d) or None
+        Orthogonal; None stands for the identity. ``d`` is the sum of the ``d_k``.
+    """
+
+    blocks: tuple[Float64Array, ...]
+    rotation: Float64Array | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.blocks, np.ndarray) or not hasattr(self.blocks, "__iter__"):
+            raise InputTypeError("blocks must be a sequence of matrices; a dense frame is a plain array")
+        blocks = tuple(_frozen(block, f"blocks[{k}]") for k, block in enumerate(self.blocks))
+        if not blocks:
+            raise InputError("blocks is empty; pass at least one matrix")
+        object.__setattr__(self, "blocks", blocks)
+        if self.rotation is None:
+            return
+        rotation = _frozen(self.rotation, "rotation")
+        d = self.shape[0]
+        if rotation.shape != (d, d):
+            raise InputError(f"rotation has shape {rotation.shape}; the blocks have {d} rows, so it must be {(d, d)}")
+        error = float(np.abs(rotation.T @ rotation - np.eye(d)).max())
+        if error > 1e-10:
+            raise InputError(f"rotation is not orthogonal: |R'R - I| reaches {error:.1e}; orthonormalise it first")
+        object.__setattr__(self, "rotation", rotation)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(d, m)."""
+        return sum(b.shape[0] for b in self.blocks), sum(b.shape[1] for b in self.blocks)
+
+    @cached_property
+    def matrix(self) -> Float64Array:
+        """The frame as one d x m matrix."""
+        diagonal: Float64Array = scipy.linalg.block_diag(*self.blocks)
+        return diagonal if self.rotation is None else self.rotation @ diagonal
+
+
+Frame = Float64Array | BlockFrame
+
+
+def frame_matrix(A: Any, name: str = "A") -> Float64Array:
+    """The d x m matrix of a frame, structured or plain, checked."""
+    if isinstance(A, BlockFrame):
+        return A.matrix
+    array = np.ascontiguousarray(real_array(A, name, 2), dtype=np.float64)
+    if 0 in array.shape:
+        raise InputError(f"{name} has shape {array.shape}; a frame needs at least one row and one column")
+    finite(array, name)
+    return array
+
+
+def gaussian_frame(d: int, m: int, seed: Seed = None) -> Float64Array:
+    """Independent normal entries of variance 1/m: the random projections of classic LSH.
+
+    The variance makes A Aᵀ the identity on average, so that an absolute h means the same as for a tight frame.
+
+    Returns
+    -------
+    A : ndarray of shape (d, m), float64
+    """
+    d, m = integer(d, "d", 1), integer(m, "m", 1)
+    return _generator(seed).standard_normal((d, m)) / np.sqrt(m)
+
+
+def tight_frame(d: int, m: int, seed: Seed = None) -> Float64Array:
+    """d rows of a random orthogonal m x m matrix, so that A Aᵀ = I: the paper's choice.
+
+    Drawn as d normal vectors made orthonormal, which has the law of the first d rows of Q in the QR factorisation of
+    an m x m normal matrix. The same seed gives the same bits on every machine with the same numpy version.
+
+    Returns
+    -------
+    A : ndarray of shape (d, m), float64
+    """
+    d, m = integer(d, "d", 1), integer(m, "m", 1)
+    if m < d:
+        raise InputError(f"a tight frame needs m >= d, but m = {m} and d = {d}; reduce the vectors to m dimensions first")
+    return _orthonormal(d, m, _generator(seed))
+
+
+def block_frame(d: int, m: int, block_size: int, seed: Seed = None) -> BlockFrame:
+    """Tight frames of about `block_size` dimensions along the diagonal, behind a random rotation.
+
+    d and m are shared among ``ceil(d / block_size)`` blocks as evenly as they go.
+    """
+    d, m, block_size = integer(d, "d", 1), integer(m, "m", 1), integer(block_size, "block_size", 1)
+    if m < d:
+        raise InputError(f"a block frame needs m >= d, but m = {m} and d = {d}; reduce the vectors to m dimensions first")
+    generator = _generator(seed)
+    count = -(-d // block_size)
+    blocks = tuple(_orthonormal(d_k, m_k, generator) for d_k, m_k in zip(_shares(d, count), _shares(m, count), strict=True))
+    # A single tight frame is already rotated at random.
+    return BlockFrame(blocks, _orthonormal(d, d, generator) if count > 1 else None)
+
+
+def _shares(total: int, count: int) -> list[int]:
+    """`total` in `count` parts that differ by at most one, the larger first."""
+    return [total // count + (k < total % count) for k in range(count)]
+
+
+def _orthonormal(d: int, m: int, generator: np.random.Generator) -> Float64Array:
+    rows = generator.standard_normal((d, m))
+    while not _core.orthonormal_rows(rows):  # dependent rows: has probability zero
+        rows = generator.standard_normal((d, m))
+    return rows
+
+
+def _generator(seed: Seed) -> np.random.Generator:
+    if isinstance(seed, np.random.Generator):
+        return seed
+    if seed is not None and not isinstance(seed, np.random.SeedSequence):
+        seed = integer(seed, "seed", 0)
+    return np.random.default_rng(seed)
+
+
+def _frozen(value: Any, name: str) -> Float64Array:
+    """A private, read-only copy."""
+    array = float64_array(value, name, 2).copy()
+    if 0 in array.shape:
+        raise InputError(f"{name} has shape {array.shape}; it needs at least one row and one column")
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,17 @@
+"""Spread (anti-sparse) representations: the problem, the reference path, the native batch."""
+
+from antisparse.spread.batch import spread, spread_bits
+from antisparse.spread.path import Breakpoint, Piece, SpreadPath, spread_path
+from antisparse.spread.problem import SpreadResult, certificate, objective
+
+__all__ = [
+    "Breakpoint",
+    "Piece",
+    "SpreadPath",
+    "SpreadResult",
+    "certificate",
+    "objective",
+    "spread",
+    "spread_bits",
+    "spread_path",
+]

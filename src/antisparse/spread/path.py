@@ -1,0 +1,260 @@
+"""The exact solution path of one vector, in plain NumPy: the reference, to be read beside the paper.
+
+The path of section 2 of the paper, from h_1 = ||A'y||_1 (where x = 0) down to the h asked for. Notation:
+
+    t  = ||x||_inf                       the range of x, which grows as h shrinks
+    S, s   stuck set and its signs       |x_i| = t          (the paper's I-bar)
+    F      free set                      |x_i| < t          (the paper's I-breve)
+    c  = A'(y - A x)                     correlations; h v of equation 6
+
+x is optimal at h iff c_i = 0 on F, s_i c_i >= 0 on S and ||c||_1 = h. On a fixed partition these are linear equations.
+With w = A_S s and P the projector onto the complement of span(A_F), everything moves linearly in t:
+
+    x_F = xi + zeta t      xi  = A_F^+ y      zeta    = -A_F^+ w         (equations 11 to 13)
+    c   = nu - g t         nu  = A'P y        g       = A'P w            (equations 14 to 16)
+    h   = eta - upsilon t  eta = w'P y        upsilon = ||P w||^2        (equations 17 to 19)
+
+The formulas printed in the paper have slips: equation 13 lacks a transposed A_F, equation 15 has A_F and A_S swapped
+inside the projector, equation 16 mixes A_F with xi, and equation 19 keeps x_F where xi belongs. These are derived
+afresh from the optimality conditions; the certificate in the tests is the judge.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg
+
+from antisparse._arrays import Float64Array, float64_array, integer, nonnegative
+from antisparse.errors import InputError, StepLimitError
+from antisparse.frames import Frame, frame_matrix
+from antisparse.spread.batch import default_step_limit, require_full_rank
+
+Move = Literal["freed", "stuck at +t", "stuck at -t"]
+
+
+@dataclass(frozen=True)
+class Breakpoint:
+    """Where the partition changes: at this h and t, component `index` moved as `move` says."""
+
+    h: float
+    t: float
+    index: int
+    move: Move
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The path between two breakpoints: one partition, everything linear in t."""
+
+    signs: Float64Array  # s on S, 0 on F
+    free: npt.NDArray[np.intp]
+    xi: Float64Array
+    zeta: Float64Array
+    nu: Float64Array
+    g: Float64Array
+    eta: float
+    upsilon: float
+
+    def h_at(self, t: float) -> float:
+        return self.eta - self.upsilon * t
+
+    def t_at(self, h: float) -> float:
+        return (self.eta - h) / self.upsilon
+
+    def x_at(self, t: float) -> Float64Array:
+        x = self.signs * t
+        x[self.free] = np.clip(self.xi + self.zeta * t, -t, t)
+        return x
+
+
+@dataclass(frozen=True)
+class SpreadPath:
+    """The whole path of one vector, from h_1 down to `h`.
+
+    Attributes
+    ----------
+    h1 : float
+        ``||A.T @ y||_1``; for h >= h1, x = 0.
+    h, t : float
+        Where the path was stopped.
+    breakpoints : tuple of Breakpoint
+        In the order met: h decreasing, t increasing.
+    pieces : tuple of Piece
+        ``pieces[k]`` ends at ``breakpoints[k]``; the last ends at `h`.
+    """
+
+    h1: float
+    h: float
+    t: float
+    breakpoints: tuple[Breakpoint, ...]
+    pieces: tuple[Piece, ...]
+    scale: float  # the path was followed for y / scale
+    columns: int
+
+    @property
+    def x(self) -> Float64Array:
+        """The representation at the end of the path."""
+        return self.at(self.h)
+
+    def at(self, h: float) -> Float64Array:
+        """The spread representation x (m,) at any h from the path's end up."""
+        h = nonnegative(h, "h")
+        if h < self.h:
+            raise InputError(f"h = {h} lies below the end of the path, {self.h}; call spread_path with a smaller h")
+        if h >= self.h1:
+            return np.zeros(self.columns)
+        k = sum(point.h > h for point in self.breakpoints)
+        start = self.breakpoints[k - 1].t if k else 0.0
+        end = self.breakpoints[k].t if k < len(self.breakpoints) else self.t
+        if h == self.h:
+            t = self.t
+        else:  # rounding must not carry t out of its piece
+            t = float(np.clip(self.pieces[k].t_at(h / self.scale) * self.scale, start, end))
+        return self.pieces[k].x_at(t / self.scale) * self.scale
+
+
+def spread_path(y: Any, A: Frame, h: float = 0.0, *, max_steps: int | None = None) -> SpreadPath:
+    """The path of ``argmin_x 1/2 ||A x - y||^2 + h ||x||_inf``, from x = 0 down to h.
+
+    Parameters
+    ----------
+    y : array of shape (d,)
+    A : ndarray of shape (d, m) or BlockFrame
+        Of full rank. A block frame is followed as one dense matrix.
+    h : float
+        Absolute, as in the paper. 0 gives the minimum-infinity-norm solution of A x = y.
+    max_steps : int, optional
+        The most breakpoints to pass; more raise `StepLimitError`.
+
+    Returns
+    -------
+    path : SpreadPath
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from antisparse import spread_path
+    >>> path = spread_path(np.array([3.0, 1.0]), np.eye(2))
+    >>> [(p.h, p.t, p.index, p.move) for p in path.breakpoints]
+    [(2.0, 1.0, 1, 'freed')]
+    >>> path.at(1.0)
+    array([2., 1.])
+    """
+    A = frame_matrix(A)
+    y = float64_array(y, "y", 1)
+    d, m = A.shape
+    if len(y) != d:
+        raise InputError(f"y has {len(y)} entries but A has {d} rows")
+    h_target = nonnegative(h, "h")
+    require_full_rank(A, "A")
+    limit = default_step_limit(d, m) if max_steps is None else integer(max_steps, "max_steps", 0)
+
+    # Nothing but the scale of the answer depends on that of y: a power of two, so that dividing is exact.
+    scale = float(np.ldexp(1.0, int(np.frexp(np.abs(y).max())[1])))
+    y = y / scale
+    h_target /= scale
+    norms = np.linalg.norm(A, axis=0)
+
+    # Section 2.2. x = 0, every component stuck at t = 0 with the sign of its correlation: the LSH code.
+    correlation = A.T @ y
+    h1 = float(np.abs(correlation).sum())
+    signs = np.where(correlation < 0, -1.0, 1.0)
+    free: list[int] = []
+    parked: set[int] = set()  # stuck columns that lie in span(A_F): their correlation stays zero as long as they do
+    t = 0.0
+    breakpoints: list[Breakpoint] = []
+    pieces: list[Piece] = []
+
+    def path(h_end: float, t_end: float) -> SpreadPath:
+        return SpreadPath(h1 * scale, h_end * scale, t_end * scale, tuple(breakpoints), tuple(pieces), scale, m)
+
+    if h_target >= h1:
+        return path(h_target, 0.0)
+
+    while True:
+        piece, q = _piece(y, A, signs, free)
+        index, t_event = _next_event(piece, parked, t, full=len(free) + 1 >= min(d, m))
+
+        # Section 2.5: stop where h reaches the target. At h = 0 all correlations vanish together, so the stop wins
+        # ties; rounding in h is measured against h_1.
+        rounding = 16 * np.finfo(np.float64).eps * h1
+        t_target = max(piece.t_at(h_target), t) if piece.upsilon > 0 else np.inf
+        if t_target <= t_event or piece.h_at(t_event) <= h_target + (rounding if h_target == 0 else 0):
+            pieces.append(piece)
+            return path(h_target, t_target if np.isfinite(t_target) else t)
+
+        if index in free:
+            # A free component has reached +-t: it becomes stuck on that side.
+            sign = float(np.sign(piece.zeta[free.index(index)]))
+            free.remove(index)
+            signs[index] = sign
+            parked.clear()
+            move: Move = "stuck at +t" if sign > 0 else "stuck at -t"
+        else:
+            # A correlation has vanished: the component becomes free, unless its column depends on the free ones.
+            column = A[:, index] - q @ (q.T @ A[:, index])
+            if np.linalg.norm(column) <= 1e-11 * norms[index]:
+                parked.add(index)
+                continue
+            free.append(index)
+            signs[index] = 0.0
+            move = "freed"
+        if len(breakpoints) == limit:
+            raise StepLimitError(f"y: the path has more than max_steps = {limit} breakpoints; raise max_steps", 0)
+        t = t_event
+        breakpoints.append(Breakpoint(piece.h_at(t) * scale, t * scale, index, move))
+        pieces.append(piece)
+
+
+def _piece(y: Float64Array, A: Float64Array, signs: Float64Array, free: list[int]) -> tuple[Piece, Float64Array]:
+    """The linear formulas of one partition, formed afresh, and an orthonormal basis Q of span(A_F)."""
+    w = A @ signs
+    norms = np.linalg.norm(A[:, free], axis=0)
+    q, r = np.linalg.qr(A[:, free] / norms)
+
+    def project(v: Float64Array) -> tuple[Float64Array, Float64Array]:
+        """P v and A_F^+ v; P applied twice, since once leaves rounding of the size of v."""
+        inside = q.T @ v
+        outside = v - q @ inside
+        outside = outside - q @ (q.T @ outside)
+        coefficients = scipy.linalg.solve_triangular(r, inside) if len(free) else inside
+        return outside, coefficients / norms
+
+    py, xi = project(y)
+    pw, minus_zeta = project(w)
+    piece = Piece(
+        signs=signs.copy(),
+        free=np.array(free, dtype=np.intp),
+        xi=xi,
+        zeta=-minus_zeta,
+        nu=A.T @ py,
+        g=A.T @ pw,
+        eta=float(w @ py),
+        upsilon=float(pw @ pw),
+    )
+    return piece, q
+
+
+def _next_event(piece: Piece, parked: set[int], now: float, full: bool) -> tuple[int, float]:
+    """Which component moves next, and at which t (section 2.4).
+
+    Only outward motion counts, so an index that has just moved cannot undo its move; it may well be the next to move
+    again, on the other side. A time that rounding puts before `now` is `now`.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # c_i of a stuck component vanishes: s_i c_i falls at the rate s_i g_i.
+        rate = piece.signs * piece.g
+        release = np.where(rate > 0, piece.nu / piece.g, np.inf)
+        # A free x_i overtakes t or -t: |x_i| gains on t at the rate |zeta_i| - 1.
+        excess = np.abs(piece.zeta) - 1
+        stick = np.where(excess > 0, -np.sign(piece.zeta) * piece.xi / excess, np.inf)
+    release[list(parked)] = np.inf
+    if full:  # the residual lives on a line: all correlations vanish together, at h = 0 and not before
+        release[:] = np.inf
+    release, stick = np.maximum(release, now), np.maximum(stick, now)
+    i, k = int(release.argmin()), int(stick.argmin()) if len(stick) else -1
+    if k >= 0 and stick[k] < release[i]:
+        return int(piece.free[k]), float(stick[k])
+    return i, float(release[i])

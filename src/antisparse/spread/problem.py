@@ -1,0 +1,144 @@
+"""The spread problem: its objective, its optimality certificate, its result."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg
+import scipy.optimize
+
+from antisparse._arrays import Float64Array, FloatArray, finite, real_array, vectors
+from antisparse.errors import InputError
+from antisparse.frames import BlockFrame, Frame, frame_matrix
+
+
+@dataclass(frozen=True)
+class SpreadResult:
+    """The spread representations of n vectors.
+
+    Attributes
+    ----------
+    x : ndarray of shape (n, m)
+        ``argmin 1/2 ||A x - y||^2 + h ||x||_inf``.
+    t : ndarray of shape (n,)
+        ``||x||_inf``.
+    h : ndarray of shape (n,), float64
+        The absolute h of each vector.
+    steps : ndarray of shape (n,), int32
+        Breakpoints passed on the way down from ``h_1 = ||A.T @ y||_1``.
+    certificate : ndarray of shape (n,), float64
+        The violation of the optimality conditions as the solver measured it, in the dtype it worked in; see
+        `certificate` for one that owes nothing to the solver.
+    """
+
+    x: FloatArray
+    t: FloatArray
+    h: Float64Array
+    steps: npt.NDArray[np.int32]
+    certificate: Float64Array
+
+
+def objective(A: Frame, Y: Any, x: Any, h: Any) -> Float64Array:
+    """``J_h(x) = 1/2 ||A x - y||^2 + h ||x||_inf`` (equation 3 of the paper) for each row of Y and x."""
+    problem = _Problem(A, Y, x, h)
+    value: Float64Array = 0.5 * (problem.residual**2).sum(1) + problem.h * problem.t
+    return np.ldexp(value, 2 * problem.y_exponent)
+
+
+def certificate(A: Frame, Y: Any, x: Any, h: Any) -> Float64Array:
+    """The largest violation of the optimality conditions by x, per vector, relative to ``h_1 = ||A.T @ y||_1``.
+
+    With ``c = A.T @ (y - A x)`` and ``t = ||x||_inf``, x is optimal at h > 0 if and only if c / h is a subgradient of
+    the infinity norm at x (equations 4 to 6 of the paper), that is ``||c||_1 = h`` and ``<c, x> = h t``; for x = 0,
+    ``||c||_1 <= h``. No partition into stuck and free components is asked for or trusted.
+
+    At h = 0 these say no more than that x solves the least-squares problem. So the relative duality gap
+    ``1 - <y, z> / (t ||A.T @ z||_1)`` is counted too: any z bounds the least t from below, and the one used here
+    follows from x alone, by non-negative least squares.
+
+    Parameters
+    ----------
+    A : ndarray of shape (d, m) or BlockFrame
+    Y : array of shape (n, d)
+    x : array of shape (n, m)
+    h : float or array of shape (n,)
+        Absolute.
+
+    Returns
+    -------
+    violation : ndarray of shape (n,), float64
+        0 is perfect; about 1e-15 is what float64 can do.
+    """
+    p = _Problem(A, Y, x, h)
+    c = p.residual @ p.A
+    c_norm = np.abs(c).sum(1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        at_zero = np.maximum(c_norm - p.h, 0)
+        elsewhere = np.maximum(np.abs(c_norm - p.h), c_norm - (c * p.x).sum(1) / p.t)
+        violation = np.where(p.t == 0, at_zero, elsewhere) / p.h1
+    violation[(p.h1 == 0) & (p.t == 0)] = 0
+    violation[(p.h1 == 0) & (p.t > 0)] = np.inf
+    for row in np.flatnonzero((p.h == 0) & (p.t > 0) & (p.h1 > 0)):
+        violation[row] = max(violation[row], _duality_gap(p.A, p.Y[row], p.x[row], p.slack))
+    return violation
+
+
+class _Problem:
+    """The arrays, checked, in float64, and scaled by powers of two so that no product leaves the range."""
+
+    def __init__(self, A: Frame, Y: Any, x: Any, h: Any) -> None:
+        matrix = A.matrix if isinstance(A, BlockFrame) else frame_matrix(A)
+        Y = vectors(Y, "Y", matrix.shape[0])
+        x = real_array(x, "x", 2)
+        if x.shape != (len(Y), matrix.shape[1]):
+            raise InputError(f"x has shape {x.shape}; Y and A ask for {(len(Y), matrix.shape[1])}")
+        h = np.asarray(h, dtype=np.float64)
+        if h.shape not in ((), (len(Y),)):
+            raise InputError(f"h has shape {h.shape}; pass a number, or one for each of the {len(Y)} rows of Y")
+        if not (np.isfinite(h) & (h >= 0)).all():
+            raise InputError("h must be finite and at least 0")
+        finite(Y, "Y")
+        finite(x, "x")
+        Y64 = Y.astype(np.float64)
+        a_exponent = np.frexp(np.abs(matrix).max())[1]
+        self.y_exponent = np.frexp(np.abs(Y64).max(axis=1, initial=0))[1]
+        self.A = np.ldexp(matrix, -a_exponent)
+        self.Y = np.ldexp(Y64, -self.y_exponent[:, None])
+        self.x = np.ldexp(x.astype(np.float64), (a_exponent - self.y_exponent)[:, None])
+        self.h = np.ldexp(np.broadcast_to(h, len(Y)), -(a_exponent + self.y_exponent))
+        self.t = np.abs(self.x).max(1, initial=0)
+        self.residual = self.Y - self.x @ self.A.T
+        self.h1 = np.abs(self.Y @ self.A).sum(1)
+        # How far from +-t a stuck component may lie, by the precision x came in.
+        self.slack = 1e-5 if x.dtype.itemsize < 8 else 1e-9
+
+
+def _duality_gap(A: Float64Array, y: Float64Array, x: Float64Array, slack: float) -> float:
+    """1 - <y, z> / (t ||A' z||_1) for the best z that x suggests; at most 0 up to rounding iff t is least.
+
+    x can be improved iff some direction moves every stuck component inwards and leaves A x as it is:
+    P (w + A_S diag(s) p) = 0 with p >= 0, w = A_S s, P the projector off span(A_F). Non-negative least squares finds
+    the p that comes closest; what remains, z, is orthogonal to A_F and has s_i <a_i, z> >= 0, so it is the dual vector.
+    """
+    t = np.abs(x).max()
+    stuck = np.abs(x) >= (1 - slack) * t
+    signed = A[:, stuck] * np.sign(x[stuck])
+    free = A[:, ~stuck]
+    if free.shape[1]:
+        norms = np.linalg.norm(free, axis=0)
+        q, r, _ = scipy.linalg.qr(free[:, norms > 0] / norms[norms > 0], mode="economic", pivoting=True)
+        q = q[:, : int((np.abs(np.diag(r)) > 1e-12).sum())]
+        signed = signed - q @ (q.T @ signed)
+        signed = signed - q @ (q.T @ signed)
+    w = signed.sum(1)
+    try:
+        p, _ = scipy.optimize.nnls(signed, -w)
+    except RuntimeError:  # its iteration bound: w itself still gives a bound, if a weaker one
+        p = np.zeros(signed.shape[1])
+    gaps = [1.0]
+    for z in (w, w + signed @ p):
+        size = np.abs(z @ A).sum()
+        if size > 0:
+            gaps.append(float(1 - y @ z / (t * size)))
+    return min(gaps)
