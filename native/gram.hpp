@@ -44,7 +44,7 @@ class GramSegment : public Segment<T> {
     combine<T>(this->g.data(), nullptr, b.rows.data(), b.mp, sum_.data(), b.d, b.mp);
   }
 
-  bool release(std::size_t j) {
+  bool release(std::size_t j, T) {
     const Block<T>& b = this->block;
     const std::size_t k = this->k, mp = b.mp;
     const T sign = this->s[j];
@@ -92,7 +92,7 @@ class GramSegment : public Segment<T> {
     return true;
   }
 
-  void stick(std::size_t place, T sign) {
+  void stick(std::size_t place, T sign, T) {
     const Block<T>& b = this->block;
     const std::size_t k = this->k, mp = b.mp, turns = k - 1 - place, i = this->free[place];
 
@@ -146,6 +146,7 @@ class GramSegment : public Segment<T> {
   }
 
   T sign(std::size_t i) const { return this->s[i]; }
+  T fixed(std::size_t) const { return 0; }
 
  private:
   // ||P a_j||^2 / ||a_j||^2 below which too few of its digits are right.

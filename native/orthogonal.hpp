@@ -1,8 +1,10 @@
 // The sure way to go from one piece of the path to the next: A_F = Q R with Q kept orthonormal to working precision.
 //
 // Nothing is carried from piece to piece but the partition and the factor: w, P y, P w, xi and zeta are formed afresh,
-// so errors do not accumulate, and cond(A_F) enters once, not squared as through the Gram matrix. Columns that
-// depend on A_F (duplicates, zero columns) are parked: their correlation stays zero while A_F holds their span.
+// so errors do not accumulate, and cond(A_F) enters once, not squared as through the Gram matrix.
+//
+// A stuck column that comes to lie in span(A_F) (a duplicate of a free one, say) has c_i = 0 from then on, so x_i need
+// not follow t: it is parked at a fixed value, until a column leaves F and it can take its place.
 #pragma once
 
 #include <algorithm>
@@ -17,10 +19,10 @@ class OrthogonalSegment : public Segment<double> {
   explicit OrthogonalSegment(const Block<double>& b)
       : Segment<double>(b),
         y_(b.dp),
-        sign_(b.mp),
+        fixed_(b.mp),
         q_(b.rank * b.dp),
         rp_(padded<double>(b.rank)),
-        r_((b.rank + 1) * rp_),
+        r_(b.rank * rp_),
         w_(b.dp),
         py_(b.dp),
         pw_(b.dp),
@@ -28,39 +30,40 @@ class OrthogonalSegment : public Segment<double> {
         qw_(rp_),
         column_(rp_),
         correction_(rp_),
+        spare_(b.dp),
         norm_(b.m) {
     for (std::size_t j = 0; j < b.m; ++j)
-      norm_[j] = std::sqrt(dot(&b.columns[j * b.dp], &b.columns[j * b.dp], b.dp));
+      norm_[j] = norm(&b.columns[j * b.dp]);
   }
 
   void start(const double* y) {
     k = 0;
     std::copy_n(y, block.dp, y_.data());
+    std::fill_n(fixed_.data(), block.mp, 0.0);
+    parked_.clear();
     combine<double>(nu.data(), nullptr, block.rows.data(), block.mp, y, block.d, block.mp);
-    for (std::size_t i = 0; i < block.m; ++i) s[i] = sign_[i] = nu[i] < 0 ? -1 : 1;
+    for (std::size_t i = 0; i < block.m; ++i) s[i] = nu[i] < 0 ? -1 : 1;
     h1 = absolute_sum(nu.data(), block.mp);
     refresh();
   }
 
-  bool release(std::size_t j) {
-    double* q = &q_[k * block.dp];
-    std::copy_n(&block.columns[j * block.dp], block.dp, q);
-    project(q, column_.data());
-    const double rho = std::sqrt(dot(q, q, block.dp));
-    if (!(rho > dependent * norm_[j])) {
-      s[j] = 0;  // parked: no event, until a column leaves F
-      return true;
+  bool release(std::size_t j, double t) {
+    if (append(j)) {
+      s[j] = 0;
+    } else {
+      // With column j, park all those whose correlations have vanished with its own.
+      const double py = norm(py_.data()), pw = norm(pw_.data());
+      for (std::size_t i = 0; i < block.m; ++i) {
+        const bool vanished = std::abs(nu[i]) <= 1e-9 * norm_[i] * py && std::abs(g[i]) <= 1e-9 * norm_[i] * pw;
+        if (s[i] == 0 || !(i == j || (vanished && depends(i)))) continue;
+        park(i, s[i] * t);
+      }
     }
-    for (std::size_t i = 0; i < block.dp; ++i) q[i] /= rho;
-    std::copy_n(column_.data(), k, &r_[k * rp_]);
-    r_[k * rp_ + k] = rho;
-    s[j] = sign_[j] = 0;
-    free[k++] = j;
     refresh();
     return true;
   }
 
-  void stick(std::size_t place, double sign) {
+  void stick(std::size_t place, double sign, double t) {
     const std::size_t i = free[place];
     // Column `place` leaves R, which becomes Hessenberg; rotations of neighbouring rows, and of the columns of Q,
     // make it triangular again.
@@ -83,8 +86,15 @@ class OrthogonalSegment : public Segment<double> {
     }
     std::copy(free.begin() + place + 1, free.begin() + k, free.begin() + place);
     --k;
-    sign_[i] = sign;
-    std::copy_n(sign_.data(), block.mp, s.data());
+    // Index i is stuck, unless a parked one can take its place.
+    auto spare = std::find_if(parked_.begin(), parked_.end(), [&](std::size_t j) { return append(j); });
+    if (spare == parked_.end()) {
+      s[i] = sign;
+    } else {
+      fixed_[*spare] = 0;
+      parked_.erase(spare);
+      park(i, sign * t);
+    }
     refresh();
   }
 
@@ -102,12 +112,42 @@ class OrthogonalSegment : public Segment<double> {
     for (std::size_t i = 0; i < k; ++i) x[free[i]] += xi[i];
   }
 
-  // The true signs: zero on F only.
-  double sign(std::size_t i) const { return sign_[i]; }
+  double sign(std::size_t i) const { return s[i]; }
+  double fixed(std::size_t i) const { return fixed_[i]; }
 
  private:
   // ||P a_j|| / ||a_j|| below which a_j is taken to lie in span(A_F).
   static constexpr double dependent = 1e-11;
+
+  double norm(const double* v) const { return std::sqrt(dot(v, v, block.dp)); }
+
+  void park(std::size_t i, double value) {
+    s[i] = 0;
+    fixed_[i] = value;
+    parked_.push_back(i);
+  }
+
+  // The part of column j outside span(A_F), into spare_: its norm, or 0 where only rounding is left.
+  double outside(std::size_t j) {
+    double* q = spare_.data();
+    std::copy_n(&block.columns[j * block.dp], block.dp, q);
+    project(q, column_.data());
+    const double rho = norm(q);
+    return rho > dependent * norm_[j] ? rho : 0;
+  }
+
+  bool depends(std::size_t j) { return outside(j) == 0; }
+
+  // Column j joins F and the factor. False, and nothing done, where it depends on A_F.
+  bool append(std::size_t j) {
+    const double rho = outside(j);
+    if (rho == 0) return false;
+    for (std::size_t i = 0; i < block.dp; ++i) q_[k * block.dp + i] = spare_[i] / rho;
+    std::copy_n(column_.data(), k, &r_[k * rp_]);
+    r_[k * rp_ + k] = rho;
+    free[k++] = j;
+    return true;
+  }
 
   // v <- P v, coefficients <- Q^T v. Twice, since once may leave a part of size eps |v| in span(Q).
   void project(double* v, double* coefficients) {
@@ -129,8 +169,9 @@ class OrthogonalSegment : public Segment<double> {
   }
 
   void refresh() {
-    combine<double>(w_.data(), nullptr, block.columns.data(), block.dp, sign_.data(), block.m, block.dp);
+    combine<double>(w_.data(), nullptr, block.columns.data(), block.dp, s.data(), block.m, block.dp);
     std::copy_n(y_.data(), block.dp, py_.data());
+    for (std::size_t i : parked_) axpy(py_.data(), -fixed_[i], &block.columns[i * block.dp], block.dp);
     std::copy_n(w_.data(), block.dp, pw_.data());
     project(py_.data(), qy_.data());
     project(pw_.data(), qw_.data());
@@ -143,11 +184,12 @@ class OrthogonalSegment : public Segment<double> {
     for (std::size_t i = 0; i < k; ++i) zeta[i] = -zeta[i];
   }
 
-  Aligned<double> y_, sign_;
+  Aligned<double> y_, fixed_;
+  std::vector<std::size_t> parked_;
   Aligned<double> q_;  // columns of Q
   std::size_t rp_;
   Aligned<double> r_;  // columns of R
-  Aligned<double> w_, py_, pw_, qy_, qw_, column_, correction_;
+  Aligned<double> w_, py_, pw_, qy_, qw_, column_, correction_, spare_;
   std::vector<double> norm_;
 };
 

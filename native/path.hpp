@@ -82,8 +82,8 @@ End<T> follow(std::vector<Track<Piece, T>>& tracks, T h, std::size_t max_steps) 
     }
     ++end.steps;
     if (next->event.move == Move::stick)
-      next->piece.stick(next->event.at, next->event.sign);
-    else if (!next->piece.release(next->event.at))
+      next->piece.stick(next->event.at, next->event.sign, end.t);
+    else if (!next->piece.release(next->event.at, end.t))
       return end;
     next->schedule(end.t);
   }
@@ -92,7 +92,7 @@ End<T> follow(std::vector<Track<Piece, T>>& tracks, T h, std::size_t max_steps) 
 // x of one block at t, in a padded array.
 template <class Piece, class T>
 void representation(const Piece& piece, T t, T* x) {
-  for (std::size_t i = 0; i < piece.block.m; ++i) x[i] = piece.sign(i) * t;
+  for (std::size_t i = 0; i < piece.block.m; ++i) x[i] = piece.sign(i) * t + piece.fixed(i);
   for (std::size_t i = 0; i < piece.k; ++i)
     x[piece.free[i]] = std::min(std::max(piece.xi[i] + piece.zeta[i] * t, -t), t);
 }

@@ -33,7 +33,7 @@ struct Event {
 template <class T>
 struct Segment {
   const Block<T>& block;
-  Aligned<T> s, nu, g;           // by column; s = 0 on F, on parked columns and on the padding
+  Aligned<T> s, nu, g;           // by column; s = 0 off S and on the padding
   Aligned<T> xi, zeta;           // by place in `free`, zero past k
   std::vector<std::size_t> free;  // F, in the order of the factor
   std::size_t k = 0;             // |F|

@@ -17,6 +17,9 @@ With w = A_S s and P the projector onto the complement of span(A_F), everything 
 The formulas printed in the paper have slips: equation 13 lacks a transposed A_F, equation 15 has A_F and A_S swapped
 inside the projector, equation 16 mixes A_F with xi, and equation 19 keeps x_F where xi belongs. These are derived
 afresh from the optimality conditions; the certificate in the tests is the judge.
+
+Dependent columns, which the paper leaves aside, need one thing more. A stuck column that comes to lie in span(A_F)
+(a duplicate of a free one, say) has c_i = 0 from then on, so x_i need not follow t: it is parked, at a fixed value.
 """
 
 from dataclasses import dataclass
@@ -31,12 +34,16 @@ from antisparse.errors import InputError, StepLimitError
 from antisparse.frames import Frame, frame_matrix
 from antisparse.spread.batch import default_step_limit, require_full_rank
 
-Move = Literal["freed", "stuck at +t", "stuck at -t"]
+Move = Literal["freed", "stuck at +t", "stuck at -t", "parked"]
 
 
 @dataclass(frozen=True)
 class Breakpoint:
-    """Where the partition changes: at this h and t, component `index` moved as `move` says."""
+    """Where the partition changes: at this h and t, component `index` moved as `move` says.
+
+    "parked" is met with dependent columns only: the column lies in span(A_F), so the component can stay where it is
+    while the free ones do its work.
+    """
 
     h: float
     t: float
@@ -48,7 +55,8 @@ class Breakpoint:
 class Piece:
     """The path between two breakpoints: one partition, everything linear in t."""
 
-    signs: Float64Array  # s on S, 0 on F
+    signs: Float64Array  # s on S, 0 elsewhere
+    fixed: Float64Array  # the values of parked components, 0 elsewhere
     free: npt.NDArray[np.intp]
     xi: Float64Array
     zeta: Float64Array
@@ -64,7 +72,7 @@ class Piece:
         return (self.eta - h) / self.upsilon
 
     def x_at(self, t: float) -> Float64Array:
-        x = self.signs * t
+        x = self.signs * t + self.fixed
         x[self.free] = np.clip(self.xi + self.zeta * t, -t, t)
         return x
 
@@ -161,8 +169,9 @@ def spread_path(y: Any, A: Frame, h: float = 0.0, *, max_steps: int | None = Non
     correlation = A.T @ y
     h1 = float(np.abs(correlation).sum())
     signs = np.where(correlation < 0, -1.0, 1.0)
+    fixed = np.zeros(m)
     free: list[int] = []
-    parked: set[int] = set()  # stuck columns that lie in span(A_F): their correlation stays zero as long as they do
+    parked: list[int] = []
     t = 0.0
     breakpoints: list[Breakpoint] = []
     pieces: list[Piece] = []
@@ -173,46 +182,72 @@ def spread_path(y: Any, A: Frame, h: float = 0.0, *, max_steps: int | None = Non
     if h_target >= h1:
         return path(h_target, 0.0)
 
-    while True:
-        piece, q = _piece(y, A, signs, free)
-        index, t_event = _next_event(piece, parked, t, full=len(free) + 1 >= min(d, m))
-
-        # Section 2.5: stop where h reaches the target. At h = 0 all correlations vanish together, so the stop wins
-        # ties; rounding in h is measured against h_1.
-        rounding = 16 * np.finfo(np.float64).eps * h1
-        t_target = max(piece.t_at(h_target), t) if piece.upsilon > 0 else np.inf
-        if t_target <= t_event or piece.h_at(t_event) <= h_target + (rounding if h_target == 0 else 0):
-            pieces.append(piece)
-            return path(h_target, t_target if np.isfinite(t_target) else t)
-
-        if index in free:
-            # A free component has reached +-t: it becomes stuck on that side.
-            sign = float(np.sign(piece.zeta[free.index(index)]))
-            free.remove(index)
-            signs[index] = sign
-            parked.clear()
-            move: Move = "stuck at +t" if sign > 0 else "stuck at -t"
-        else:
-            # A correlation has vanished: the component becomes free, unless its column depends on the free ones.
-            column = A[:, index] - q @ (q.T @ A[:, index])
-            if np.linalg.norm(column) <= 1e-11 * norms[index]:
-                parked.add(index)
-                continue
-            free.append(index)
-            signs[index] = 0.0
-            move = "freed"
-        if len(breakpoints) == limit:
-            raise StepLimitError(f"y: the path has more than max_steps = {limit} breakpoints; raise max_steps", 0)
-        t = t_event
+    def passed(piece: Piece, index: int, move: Move) -> None:
         breakpoints.append(Breakpoint(piece.h_at(t) * scale, t * scale, index, move))
         pieces.append(piece)
 
+    def depends(index: int, q: Float64Array) -> bool:
+        outside = A[:, index] - q @ (q.T @ A[:, index])
+        return bool(np.linalg.norm(outside - q @ (q.T @ outside)) <= 1e-11 * norms[index])
 
-def _piece(y: Float64Array, A: Float64Array, signs: Float64Array, free: list[int]) -> tuple[Piece, Float64Array]:
-    """The linear formulas of one partition, formed afresh, and an orthonormal basis Q of span(A_F)."""
-    w = A @ signs
+    while True:
+        piece, q = _piece(y, A, signs, fixed, free)
+        index, t_event = _next_event(piece, t, full=len(free) + 1 >= min(d, m))
+
+        # Section 2.5: stop where h reaches the target. At h = 0 all correlations vanish together, so the stop wins
+        # ties; rounding in h is measured against h_1.
+        rounding = 16 * np.finfo(np.float64).eps * h1 if h_target == 0 else 0.0
+        t_target = max(piece.t_at(h_target), t) if piece.upsilon > 0 else np.inf
+        if t_target <= t_event or piece.h_at(t_event) <= h_target + rounding:
+            pieces.append(piece)
+            return path(h_target, t_target if np.isfinite(t_target) else t)
+        if len(breakpoints) >= limit:
+            raise StepLimitError(f"y: the path has more than max_steps = {limit} breakpoints; raise max_steps or h", 0)
+        t = t_event
+
+        if index in free:
+            # A free component has reached +-t: it becomes stuck on that side ...
+            sign = float(np.sign(piece.zeta[free.index(index)]))
+            free.remove(index)
+            q = _basis(A, free)[0]
+            freed = next((i for i in parked if not depends(i, q)), None)
+            if freed is None:
+                signs[index] = sign
+                passed(piece, index, "stuck at +t" if sign > 0 else "stuck at -t")
+            else:  # ... unless a parked one can take its place.
+                parked.remove(freed)
+                parked.append(index)
+                fixed[freed], fixed[index] = 0.0, sign * t
+                free.append(freed)
+                passed(piece, index, "parked")
+                passed(piece, freed, "freed")
+        elif depends(index, q):
+            # A correlation has vanished for good, and with it those of all columns in span(A_F).
+            for i in np.flatnonzero(signs):
+                if depends(i, q):
+                    parked.append(int(i))
+                    fixed[i], signs[i] = signs[i] * t, 0.0
+                    passed(piece, int(i), "parked")
+        else:
+            # A correlation has vanished: the component becomes free.
+            free.append(index)
+            signs[index] = 0.0
+            passed(piece, index, "freed")
+
+
+def _basis(A: Float64Array, free: list[int]) -> tuple[Float64Array, Float64Array, Float64Array]:
+    """A_F = Q R diag(norms): an orthonormal basis of span(A_F), and the rest of the factorisation."""
     norms = np.linalg.norm(A[:, free], axis=0)
     q, r = np.linalg.qr(A[:, free] / norms)
+    return q, r, norms
+
+
+def _piece(
+    y: Float64Array, A: Float64Array, signs: Float64Array, fixed: Float64Array, free: list[int]
+) -> tuple[Piece, Float64Array]:
+    """The linear formulas of one partition, formed afresh, and the basis Q of span(A_F)."""
+    w = A @ signs
+    q, r, norms = _basis(A, free)
 
     def project(v: Float64Array) -> tuple[Float64Array, Float64Array]:
         """P v and A_F^+ v; P applied twice, since once leaves rounding of the size of v."""
@@ -222,10 +257,11 @@ def _piece(y: Float64Array, A: Float64Array, signs: Float64Array, free: list[int
         coefficients = scipy.linalg.solve_triangular(r, inside) if len(free) else inside
         return outside, coefficients / norms
 
-    py, xi = project(y)
+    py, xi = project(y - A @ fixed)
     pw, minus_zeta = project(w)
     piece = Piece(
         signs=signs.copy(),
+        fixed=fixed.copy(),
         free=np.array(free, dtype=np.intp),
         xi=xi,
         zeta=-minus_zeta,
@@ -237,7 +273,7 @@ def _piece(y: Float64Array, A: Float64Array, signs: Float64Array, free: list[int
     return piece, q
 
 
-def _next_event(piece: Piece, parked: set[int], now: float, full: bool) -> tuple[int, float]:
+def _next_event(piece: Piece, now: float, full: bool) -> tuple[int, float]:
     """Which component moves next, and at which t (section 2.4).
 
     Only outward motion counts, so an index that has just moved cannot undo its move; it may well be the next to move
@@ -250,7 +286,6 @@ def _next_event(piece: Piece, parked: set[int], now: float, full: bool) -> tuple
         # A free x_i overtakes t or -t: |x_i| gains on t at the rate |zeta_i| - 1.
         excess = np.abs(piece.zeta) - 1
         stick = np.where(excess > 0, -np.sign(piece.zeta) * piece.xi / excess, np.inf)
-    release[list(parked)] = np.inf
     if full:  # the residual lives on a line: all correlations vanish together, at h = 0 and not before
         release[:] = np.inf
     release, stick = np.maximum(release, now), np.maximum(stick, now)
