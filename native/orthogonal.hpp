@@ -4,7 +4,8 @@
 // so errors do not accumulate, and cond(A_F) enters once, not squared as through the Gram matrix.
 //
 // A stuck column that comes to lie in span(A_F) (a duplicate of a free one, say) has c_i = 0 from then on, so x_i need
-// not follow t: it is parked at a fixed value, until a column leaves F and it can take its place.
+// not follow t: it is parked at a fixed value, until a column leaves F and it can take its place. The one that left is
+// then stuck but lies in the span, and rides along: no event of its own counts until a column leaves F for good.
 #pragma once
 
 #include <algorithm>
@@ -19,6 +20,7 @@ class OrthogonalSegment : public Segment<double> {
   explicit OrthogonalSegment(const Block<double>& b)
       : Segment<double>(b),
         y_(b.dp),
+        sign_(b.mp),
         fixed_(b.mp),
         q_(b.rank * b.dp),
         rp_(padded<double>(b.rank)),
@@ -42,14 +44,14 @@ class OrthogonalSegment : public Segment<double> {
     std::fill_n(fixed_.data(), block.mp, 0.0);
     parked_.clear();
     combine<double>(nu.data(), nullptr, block.rows.data(), block.mp, y, block.d, block.mp);
-    for (std::size_t i = 0; i < block.m; ++i) s[i] = nu[i] < 0 ? -1 : 1;
+    for (std::size_t i = 0; i < block.m; ++i) s[i] = sign_[i] = nu[i] < 0 ? -1 : 1;
     h1 = absolute_sum(nu.data(), block.mp);
     refresh();
   }
 
   bool release(std::size_t j, double t) {
     if (append(j)) {
-      s[j] = 0;
+      s[j] = sign_[j] = 0;
     } else {
       // With column j, park all those whose correlations have vanished with its own.
       const double py = norm(py_.data()), pw = norm(pw_.data());
@@ -63,7 +65,7 @@ class OrthogonalSegment : public Segment<double> {
     return true;
   }
 
-  void stick(std::size_t place, double sign, double t) {
+  void stick(std::size_t place, double sign, double) {
     const std::size_t i = free[place];
     // Column `place` leaves R, which becomes Hessenberg; rotations of neighbouring rows, and of the columns of Q,
     // make it triangular again.
@@ -86,14 +88,13 @@ class OrthogonalSegment : public Segment<double> {
     }
     std::copy(free.begin() + place + 1, free.begin() + k, free.begin() + place);
     --k;
-    // Index i is stuck, unless a parked one can take its place.
+    sign_[i] = sign;
     auto spare = std::find_if(parked_.begin(), parked_.end(), [&](std::size_t j) { return append(j); });
     if (spare == parked_.end()) {
-      s[i] = sign;
+      std::copy_n(sign_.data(), block.mp, s.data());
     } else {
       fixed_[*spare] = 0;
       parked_.erase(spare);
-      park(i, sign * t);
     }
     refresh();
   }
@@ -112,7 +113,7 @@ class OrthogonalSegment : public Segment<double> {
     for (std::size_t i = 0; i < k; ++i) x[free[i]] += xi[i];
   }
 
-  double sign(std::size_t i) const { return s[i]; }
+  double sign(std::size_t i) const { return sign_[i]; }
   double fixed(std::size_t i) const { return fixed_[i]; }
 
  private:
@@ -122,7 +123,7 @@ class OrthogonalSegment : public Segment<double> {
   double norm(const double* v) const { return std::sqrt(dot(v, v, block.dp)); }
 
   void park(std::size_t i, double value) {
-    s[i] = 0;
+    s[i] = sign_[i] = 0;
     fixed_[i] = value;
     parked_.push_back(i);
   }
@@ -169,7 +170,7 @@ class OrthogonalSegment : public Segment<double> {
   }
 
   void refresh() {
-    combine<double>(w_.data(), nullptr, block.columns.data(), block.dp, s.data(), block.m, block.dp);
+    combine<double>(w_.data(), nullptr, block.columns.data(), block.dp, sign_.data(), block.m, block.dp);
     std::copy_n(y_.data(), block.dp, py_.data());
     for (std::size_t i : parked_) axpy(py_.data(), -fixed_[i], &block.columns[i * block.dp], block.dp);
     std::copy_n(w_.data(), block.dp, pw_.data());
@@ -184,7 +185,9 @@ class OrthogonalSegment : public Segment<double> {
     for (std::size_t i = 0; i < k; ++i) zeta[i] = -zeta[i];
   }
 
-  Aligned<double> y_, fixed_;
+  Aligned<double> y_;
+  Aligned<double> sign_;   // the stuck signs; s leaves out those that ride along
+  Aligned<double> fixed_;  // the values of parked components
   std::vector<std::size_t> parked_;
   Aligned<double> q_;  // columns of Q
   std::size_t rp_;

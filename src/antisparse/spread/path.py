@@ -172,6 +172,7 @@ def spread_path(y: Any, A: Frame, h: float = 0.0, *, max_steps: int | None = Non
     fixed = np.zeros(m)
     free: list[int] = []
     parked: list[int] = []
+    riding: list[int] = []  # stuck columns in span(A_F): no event of theirs counts until a column leaves F
     t = 0.0
     breakpoints: list[Breakpoint] = []
     pieces: list[Piece] = []
@@ -192,7 +193,7 @@ def spread_path(y: Any, A: Frame, h: float = 0.0, *, max_steps: int | None = Non
 
     while True:
         piece, q = _piece(y, A, signs, fixed, free)
-        index, t_event = _next_event(piece, t, full=len(free) + 1 >= min(d, m))
+        index, t_event = _next_event(piece, riding, t, full=len(free) + 1 >= min(d, m))
 
         # Section 2.5: stop where h reaches the target. At h = 0 all correlations vanish together, so the stop wins
         # ties; rounding in h is measured against h_1.
@@ -210,21 +211,21 @@ def spread_path(y: Any, A: Frame, h: float = 0.0, *, max_steps: int | None = Non
             sign = float(np.sign(piece.zeta[free.index(index)]))
             free.remove(index)
             q = _basis(A, free)[0]
+            signs[index] = sign
+            passed(piece, index, "stuck at +t" if sign > 0 else "stuck at -t")
             freed = next((i for i in parked if not depends(i, q)), None)
             if freed is None:
-                signs[index] = sign
-                passed(piece, index, "stuck at +t" if sign > 0 else "stuck at -t")
-            else:  # ... unless a parked one can take its place.
+                riding.clear()
+            else:  # ... and a parked one takes its place.
                 parked.remove(freed)
-                parked.append(index)
-                fixed[freed], fixed[index] = 0.0, sign * t
+                fixed[freed] = 0.0
                 free.append(freed)
-                passed(piece, index, "parked")
+                riding.append(index)
                 passed(piece, freed, "freed")
         elif depends(index, q):
             # A correlation has vanished for good, and with it those of all columns in span(A_F).
             for i in np.flatnonzero(signs):
-                if depends(i, q):
+                if i not in riding and depends(i, q):
                     parked.append(int(i))
                     fixed[i], signs[i] = signs[i] * t, 0.0
                     passed(piece, int(i), "parked")
@@ -273,7 +274,7 @@ def _piece(
     return piece, q
 
 
-def _next_event(piece: Piece, now: float, full: bool) -> tuple[int, float]:
+def _next_event(piece: Piece, riding: list[int], now: float, full: bool) -> tuple[int, float]:
     """Which component moves next, and at which t (section 2.4).
 
     Only outward motion counts, so an index that has just moved cannot undo its move; it may well be the next to move
@@ -286,6 +287,7 @@ def _next_event(piece: Piece, now: float, full: bool) -> tuple[int, float]:
         # A free x_i overtakes t or -t: |x_i| gains on t at the rate |zeta_i| - 1.
         excess = np.abs(piece.zeta) - 1
         stick = np.where(excess > 0, -np.sign(piece.zeta) * piece.xi / excess, np.inf)
+    release[riding] = np.inf
     if full:  # the residual lives on a line: all correlations vanish together, at h = 0 and not before
         release[:] = np.inf
     release, stick = np.maximum(release, now), np.maximum(stick, now)
