@@ -64,6 +64,7 @@ class Piece:
     g: Float64Array
     eta: float
     upsilon: float
+    scale: Float64Array  # ||a_i|| ||P w||, the size of g where it is not small by chance
 
     def h_at(self, t: float) -> float:
         return self.eta - self.upsilon * t
@@ -270,6 +271,7 @@ def _piece(
         g=A.T @ pw,
         eta=float(w @ py),
         upsilon=float(pw @ pw),
+        scale=np.linalg.norm(A, axis=0) * np.linalg.norm(pw),
     )
     return piece, q
 
@@ -280,13 +282,14 @@ def _next_event(piece: Piece, riding: list[int], now: float, full: bool) -> tupl
     Only outward motion counts, so an index that has just moved cannot undo its move; it may well be the next to move
     again, on the other side. A time that rounding puts before `now` is `now`.
     """
+    rounding = 1e-13  # rates below this are zeros that rounding has touched
     with np.errstate(divide="ignore", invalid="ignore"):
         # c_i of a stuck component vanishes: s_i c_i falls at the rate s_i g_i.
         rate = piece.signs * piece.g
-        release = np.where(rate > 0, piece.nu / piece.g, np.inf)
+        release = np.where(rate > rounding * piece.scale, piece.nu / piece.g, np.inf)
         # A free x_i overtakes t or -t: |x_i| gains on t at the rate |zeta_i| - 1.
         excess = np.abs(piece.zeta) - 1
-        stick = np.where(excess > 0, -np.sign(piece.zeta) * piece.xi / excess, np.inf)
+        stick = np.where(excess > rounding, -np.sign(piece.zeta) * piece.xi / excess, np.inf)
     release[riding] = np.inf
     if full:  # the residual lives on a line: all correlations vanish together, at h = 0 and not before
         release[:] = np.inf
