@@ -18,7 +18,7 @@ class Worker {
   static constexpr std::size_t tile = 4;
 
   explicit Worker(const SpreadJob<T>& job)
-      : job_(job), solver_(*job.frame, *job.sure_frame), scaled_(tile * job.frame->dp), rotated_(tile * job.frame->dp) {}
+      : job_(job), solver_(*job.frame, *job.double_frame), scaled_(tile * job.frame->dp), rotated_(tile * job.frame->dp) {}
 
   // Rows [begin, end). Stops at the first failure.
   SpreadFailure run(std::size_t begin, std::size_t end) {
@@ -73,16 +73,19 @@ class Worker {
     if (job_.h_reached) job_.h_reached[row] = std::ldexp(answer.h, h_exponent);
     if (job_.steps) job_.steps[row] = static_cast<std::int32_t>(answer.steps);
     if (job_.certificate) job_.certificate[row] = answer.certificate;
-    if (job_.sure) job_.sure[row] = answer.sure;
+    if (job_.way) job_.way[row] = static_cast<std::uint8_t>(answer.way);
     std::uint8_t* bits = job_.bits ? job_.bits + row * ((frame.m + 7) / 8) : nullptr;
     if (bits) std::fill_n(bits, (frame.m + 7) / 8, std::uint8_t{0});
     for (std::size_t b = 0; b < frame.blocks.size(); ++b)
-      for (std::size_t i = 0; i < frame.blocks[b].m; ++i) {
-        const std::size_t at = frame.column_start[b] + i;
-        const T value = solver_.component(answer, b, i);
-        if (bits && value >= 0) bits[at / 8] |= static_cast<std::uint8_t>(0x80 >> (at % 8));
-        if (job_.x) job_.x[row * frame.m + at] = answer.zero ? T(0) : static_cast<T>(value * scale);
-      }
+      solver_.visit(answer, b, [&](const auto* value) {
+        const std::size_t begin = frame.column_start[b], count = frame.blocks[b].m;
+        if (bits)
+          for (std::size_t i = 0; i < count; ++i)
+            bits[(begin + i) / 8] |= static_cast<std::uint8_t>((value[i] >= 0) << (7 - (begin + i) % 8));
+        if (job_.x)
+          for (std::size_t i = 0; i < count; ++i)
+            job_.x[row * frame.m + begin + i] = answer.zero ? T(0) : static_cast<T>(value[i] * scale);
+      });
     return true;
   }
 

@@ -62,29 +62,34 @@ class GramSegment : public Segment<T> {
     const T rho = std::sqrt(v[j]), inverse = 1 / rho;
 
     // w loses s_j a_j; P loses the direction q = P a_j / rho: P w changes by -q (q.w), P y by -q (q.y).
-    const T qy = this->nu[j] * inverse, qw = this->g[j] * inverse;
     using V = Pack<T>;
-    const V vi = V::all(inverse), vy = V::all(-qy), vw = V::all(-qw);
+    const T qy = this->nu[j] * inverse, qw = this->g[j] * inverse;
+    T *nu = this->nu.data(), *g = this->g.data();
     for (std::size_t i = 0; i < mp; i += V::lanes) {
-      const V column = vi * V::load(v + i);
+      const V column = V::all(inverse) * V::load(v + i);
       column.store(v + i);
-      fma(vy, column, V::load(&this->nu[i])).store(&this->nu[i]);
-      fma(vw, column, V::load(&this->g[i])).store(&this->g[i]);
+      fma(V::all(-qy), column, V::load(nu + i)).store(nu + i);
+      fma(V::all(-qw), column, V::load(g + i)).store(g + i);
     }
 
-    // beta = -A_F^+ a_j; the new column of N is (beta, 1) / rho.
+    // beta = (-A_F^+ a_j, 1); the new column of N is beta / rho. Q^T w loses s_j Q^T a_j and gains q.w; xi = N Q^T y and
+    // zeta = -N Q^T w follow.
     const std::size_t kp = padded<T>(k + 1);
-    combine<T>(beta_.data(), nullptr, n_.data(), kp_, r_.data(), k, kp);
-    T* column = &n_[k * kp_];
-    for (std::size_t i = 0; i < k; ++i) column[i] = beta_[i] * inverse;
-    column[k] = inverse;
+    T *beta = beta_.data(), *r = r_.data(), *column = &n_[k * kp_], *q_w = qw_.data();
+    T *xi = this->xi.data(), *zeta = this->zeta.data();
+    combine<T>(beta, nullptr, n_.data(), kp_, r, k, kp);
+    beta[k] = 1;
     const T new_qw = qw - sign * rho;
-    axpy(qw_.data(), sign, r_.data(), kp);
+    for (std::size_t i = 0; i < kp; i += V::lanes) {
+      const V b = V::load(beta + i), c = V::all(inverse) * b;
+      c.store(column + i);
+      fma(V::all(sign), V::load(r + i), V::load(q_w + i)).store(q_w + i);
+      fma(V::all(qy), c, V::load(xi + i)).store(xi + i);
+      fma(V::all(-new_qw), c, fma(V::all(-sign), b, V::load(zeta + i))).store(zeta + i);
+    }
     qy_[k] = qy;
-    qw_[k] = new_qw;
-    axpy(this->zeta.data(), -sign, beta_.data(), kp);
-    axpy(this->zeta.data(), -new_qw, column, kp);
-    axpy(this->xi.data(), qy, column, kp);
+    q_w[k] = new_qw;
+    zeta[k] = -new_qw * inverse;
 
     this->s[j] = 0;
     this->free[k] = j;
@@ -98,23 +103,24 @@ class GramSegment : public Segment<T> {
 
     // Rotations of neighbouring columns of Q that leave index i in the last one alone: they gather row `place` of N
     // into its last entry, 1 / rho. carry_q is the norm of the row up to q, so the angles need no chain of divisions.
+    T *cosine = cosine_.data(), *sine = sine_.data(), *next = beta_.data();
     T norm2 = n_[place * kp_ + place] * n_[place * kp_ + place];
     for (std::size_t q = 0; q < turns; ++q) {
-      const T next = n_[(place + q + 1) * kp_ + place];
-      sine_[q] = norm2;
-      norm2 += next * next;
-      cosine_[q] = norm2;
+      next[q] = n_[(place + q + 1) * kp_ + place];
+      sine[q] = norm2;
+      norm2 += next[q] * next[q];
+      cosine[q] = norm2;
     }
     for (std::size_t q = 0; q < turns; ++q) {
-      const T next = n_[(place + q + 1) * kp_ + place], root = std::sqrt(cosine_[q]);
-      sine_[q] = std::sqrt(sine_[q]) / root;
-      cosine_[q] = next / root;
+      const T root = std::sqrt(cosine[q]);
+      sine[q] = std::sqrt(sine[q]) / root;
+      cosine[q] = next[q] / root;
     }
-    rotate_chain(&w_[place * mp], mp, cosine_.data(), sine_.data(), turns, mp);
-    rotate_chain(&n_[place * kp_], kp_, cosine_.data(), sine_.data(), turns, padded<T>(k));
+    rotate_chain(&w_[place * mp], mp, cosine, sine, turns, mp);
+    rotate_chain(&n_[place * kp_], kp_, cosine, sine, turns, padded<T>(k));
     T qy = qy_[place], qw = qw_[place];
     for (std::size_t q = 0; q < turns; ++q) {
-      const T c = cosine_[q], s = sine_[q], next_y = qy_[place + q + 1], next_w = qw_[place + q + 1];
+      const T c = cosine[q], s = sine[q], next_y = qy_[place + q + 1], next_w = qw_[place + q + 1];
       qy_[place + q] = s * next_y - c * qy;
       qw_[place + q] = s * next_w - c * qw;
       qy = s * qy + c * next_y;

@@ -64,14 +64,14 @@ class SpreadFrame {
     auto t = array<T>(n);
     auto h_reached = array<double>(n), certificate = array<double>(n);
     auto steps = array<std::int32_t>(n);
-    auto sure = array<std::uint8_t>(n);
+    auto way = array<std::uint8_t>(n);
 
     SpreadJob<T> job;
     if constexpr (std::is_same_v<T, float>)
       job.frame = &float_;
     else
       job.frame = &double_;
-    job.sure_frame = &double_;
+    job.double_frame = &double_;
     job.frame_exponent = exponent_;
     job.vectors = vectors.data();
     job.n = n;
@@ -85,7 +85,7 @@ class SpreadFrame {
     job.h_reached = h_reached.get();
     job.steps = steps.get();
     job.certificate = certificate.get();
-    job.sure = sure.get();
+    job.way = way.get();
     SpreadFailure failure;
     {
       nb::gil_scoped_release release;
@@ -97,7 +97,7 @@ class SpreadFrame {
     nb::object out = want_bits ? nb::cast(owned(std::move(bits), {n, row_bytes})) : nb::cast(owned(std::move(x), {n, m}));
     return nb::make_tuple(static_cast<int>(failure.status), failure.row, failure.certificate, out,
                           owned(std::move(t), {n}), owned(std::move(h_reached), {n}), owned(std::move(steps), {n}),
-                          owned(std::move(certificate), {n}), owned(std::move(sure), {n}));
+                          owned(std::move(certificate), {n}), owned(std::move(way), {n}));
   }
 
  private:

@@ -1,4 +1,5 @@
-// The path of one vector: the blocks' pieces merged on t, the fast way first, the sure way where its certificate fails.
+// The path of one vector: the blocks' pieces merged on t; the fast way first, and where its certificate fails the fast
+// way in double, then the sure way.
 #pragma once
 
 #include <algorithm>
@@ -194,11 +195,13 @@ class Follower {
   std::vector<Aligned<T>> y_, x_;
 };
 
-// One vector's answer. The blocks' x stay in the follower that found them.
+// Which follower found an answer, and holds its x.
+enum class Way { fast, fast_double, sure };
+
 struct Answer {
   Status status = Status::ok;
+  Way way = Way::fast;
   bool zero = false;  // x = 0: the code is sign(A^T y)
-  bool sure = false;
   double t = 0, h = 0, certificate = 0;
   std::size_t steps = 0;
 };
@@ -206,48 +209,58 @@ struct Answer {
 template <class T>
 class Solver {
  public:
-  Solver(const Frame<T>& frame, const Frame<double>& sure_frame) : fast_(frame), sure_frame_(sure_frame) {}
+  Solver(const Frame<T>& frame, const Frame<double>& double_frame) : fast_(frame), double_frame_(double_frame) {}
 
   // h is a fraction of h_1, or in the units of the scaled problem.
   Answer solve(const T* y, double h, bool relative, std::size_t max_steps) {
-    const T h1 = fast_.start(y);
-    const T target = relative ? static_cast<T>(h) * h1 : static_cast<T>(std::min<double>(h, h1));
     Answer answer;
-    if (!(target < h1)) {
-      answer.zero = true;
-      answer.h = relative ? h * h1 : h;
-      return answer;
-    }
-    const End<T> end = fast_.follow_to(target, max_steps);
-    if (end.reached) {
-      fast_.form(end.t);
-      answer.t = end.t;
-      answer.h = target;
-      answer.steps = end.steps;
-      answer.certificate = fast_.certify(target, h1, end.t);
-      if (answer.certificate <= fast_tolerance) return answer;
+    if (attempt(fast_, y, h, relative, max_steps, sizeof(T) == 4 ? 1e-4 : 1e-11, answer)) return answer;
+    if constexpr (sizeof(T) == 4) {
+      if (!fast_double_) fast_double_ = std::make_unique<Follower<GramSegment<double>, double>>(double_frame_);
+      answer.way = Way::fast_double;
+      if (attempt(*fast_double_, y, h, relative, max_steps, 1e-9, answer)) return answer;
     }
     return solve_surely(y, h, relative, max_steps);
   }
 
-  // Component i of block b of the last answer; for x = 0, of A^T y.
-  T component(const Answer& answer, std::size_t b, std::size_t i) {
-    if (answer.zero) return fast_.tracks()[b].piece.nu[i];
-    return answer.sure ? static_cast<T>(sure_->x(b)[i]) : fast_.x(b)[i];
+  // Block b of the last answer, in one of two types; for x = 0, of A^T y.
+  template <class Visit>
+  void visit(const Answer& answer, std::size_t b, Visit&& with) {
+    if (answer.zero)
+      with(fast_.tracks()[b].piece.nu.data());
+    else if (answer.way == Way::fast)
+      with(fast_.x(b));
+    else
+      with(answer.way == Way::sure ? sure_->x(b) : fast_double_->x(b));
   }
 
  private:
-  static constexpr double fast_tolerance = sizeof(T) == 4 ? 1e-4 : 1e-11;
-  static constexpr double sure_tolerance = 1e-9;
+  // One pass of a follower. True where it succeeded: x = 0, or an x whose certificate is within the tolerance.
+  template <class Piece, class U>
+  static bool attempt(Follower<Piece, U>& follower, const T* y, double h, bool relative, std::size_t max_steps,
+                      double tolerance, Answer& answer) {
+    const U h1 = follower.start(y);
+    const U target = relative ? static_cast<U>(h) * h1 : static_cast<U>(std::min<double>(h, h1));
+    answer.h = relative ? h * h1 : h;
+    answer.zero = !(target < h1);
+    if (answer.zero) return true;
+    const End<U> end = follower.follow_to(target, max_steps);
+    if (!end.reached) return false;
+    follower.form(end.t);
+    answer.t = end.t;
+    answer.steps = end.steps;
+    answer.certificate = follower.certify(target, h1, end.t);
+    return answer.certificate <= tolerance;
+  }
 
   Answer solve_surely(const T* y, double h, bool relative, std::size_t max_steps) {
-    if (!sure_) sure_ = std::make_unique<Follower<OrthogonalSegment, double>>(sure_frame_);
+    if (!sure_) sure_ = std::make_unique<Follower<OrthogonalSegment, double>>(double_frame_);
     Answer answer;
-    answer.sure = true;
+    answer.way = Way::sure;
     // Exact ties can send the partition round in circles. A y moved by less than the tolerance has none; its last
     // partition is then solved for the true y, and the certificate judges.
     for (double shift : {0.0, 1e-13, 1e-12, 1e-11}) {
-      std::vector<double> start(sure_frame_.d);
+      std::vector<double> start(double_frame_.d);
       const double h1 = sure_->start(y);
       const double target = relative ? h * h1 : std::min(h, h1);
       if (!(target < h1)) {
@@ -276,7 +289,7 @@ class Solver {
       answer.t = end.t;
       answer.h = target;
       answer.steps = end.steps;
-      if (answer.certificate <= sure_tolerance) {
+      if (answer.certificate <= 1e-9) {
         answer.status = Status::ok;
         return answer;
       }
@@ -287,14 +300,14 @@ class Solver {
   // y + delta with ||A^T delta||_1 <= size, the same at every call.
   void move(const T* y, double size, std::vector<double>& out) const {
     unsigned state = 1;
-    for (std::size_t b = 0; b < sure_frame_.blocks.size(); ++b) {
-      const Block<double>& block = sure_frame_.blocks[b];
+    for (std::size_t b = 0; b < double_frame_.blocks.size(); ++b) {
+      const Block<double>& block = double_frame_.blocks[b];
       for (std::size_t i = 0; i < block.d; ++i) {
         state = state * 1664525u + 1013904223u;
         const double unit = static_cast<double>(state >> 8) / (1 << 24) - 0.5;
         const double row = absolute_sum(&block.rows[i * block.mp], block.mp);
-        const std::size_t at = sure_frame_.row_start[b] + i;
-        out[at] = static_cast<double>(y[at]) + (row > 0 ? size * unit / (row * static_cast<double>(sure_frame_.d)) : 0);
+        const std::size_t at = double_frame_.row_start[b] + i;
+        out[at] = static_cast<double>(y[at]) + (row > 0 ? size * unit / (row * static_cast<double>(double_frame_.d)) : 0);
       }
     }
   }
@@ -304,7 +317,7 @@ class Solver {
     double eta = 0, upsilon = 0, latest = 0;
     for (std::size_t b = 0; b < sure_->tracks().size(); ++b) {
       auto& track = sure_->tracks()[b];
-      sure_->replace_vector(b, y + sure_frame_.row_start[b]);
+      sure_->replace_vector(b, y + double_frame_.row_start[b]);
       next_event<double>(track.piece, t);  // for eta and upsilon
       if (track.done) {
         if (track.piece.upsilon > 0) track.t_done = track.piece.eta / track.piece.upsilon;
@@ -318,7 +331,8 @@ class Solver {
   }
 
   Follower<GramSegment<T>, T> fast_;
-  const Frame<double>& sure_frame_;
+  const Frame<double>& double_frame_;
+  std::unique_ptr<Follower<GramSegment<double>, double>> fast_double_;
   std::unique_ptr<Follower<OrthogonalSegment, double>> sure_;
 };
 

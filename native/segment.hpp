@@ -46,28 +46,31 @@ struct Segment {
   T h(T t) const { return eta - upsilon * t; }
 };
 
-// The least of candidates and where it stands; of equal ones the first.
+// The least of the fractions a / b with b > 0, and where it stands; of equal ones the first. Compared by cross
+// multiplication, as divisions would take most of the search.
 template <class T>
 struct Least {
-  Pack<T> value = Pack<T>::all(std::numeric_limits<T>::infinity());
-  Pack<T> place = Pack<T>::all(0);
-  void offer(Pack<T> candidate, Pack<T> at) {
-    const Pack<T> better = candidate < value;
-    value = select(better, candidate, value);
+  Pack<T> a = Pack<T>::all(1), b = Pack<T>::all(0), place = b;  // 1 / 0: none yet
+  void offer(Pack<T> numerator, Pack<T> denominator, Pack<T> at) {
+    const Pack<T> zero = Pack<T>::all(0), valid = zero < denominator;
+    numerator = select(valid, numerator, Pack<T>::all(1));
+    denominator = select(valid, denominator, zero);
+    const Pack<T> better = numerator * b < a * denominator;
+    a = select(better, numerator, a);
+    b = select(better, denominator, b);
     place = select(better, at, place);
   }
+  // The lesser of the two, lane by lane.
+  Least merged(const Least& other) const {
+    Least both = *this;
+    both.offer(other.a, other.b, other.place);
+    return both;
+  }
   void read(T& t, std::size_t& at) const {
-    alignas(64) T values[Pack<T>::lanes], places[Pack<T>::lanes];
-    value.store(values);
-    place.store(places);
-    t = values[0];
-    T best = places[0];
-    for (std::size_t i = 1; i < Pack<T>::lanes; ++i)
-      if (values[i] < t || (values[i] == t && places[i] < best)) {
-        t = values[i];
-        best = places[i];
-      }
-    at = static_cast<std::size_t>(best);
+    const Pack<T> never = Pack<T>::all(std::numeric_limits<T>::infinity());
+    const Pack<T> value = select(Pack<T>::all(0) < b, a / b, never);
+    t = least(value);
+    at = static_cast<std::size_t>(least(select(Pack<T>::all(t) < value, Pack<T>::all(T(1 << 23)), place)));
   }
 };
 
@@ -79,38 +82,42 @@ template <class T>
 Event<T> next_event(Segment<T>& seg, T now) {
   using V = Pack<T>;
   constexpr std::size_t lanes = V::lanes;
-  const V zero = V::all(0), one = V::all(1), never = V::all(std::numeric_limits<T>::infinity());
+  const V zero = V::all(0), one = V::all(1);
   const V step = V::all(static_cast<T>(lanes));
 
-  Least<T> release;
+  // Two chains of comparisons side by side: each waits on its last.
+  const T *signs = seg.s.data(), *nu = seg.nu.data(), *g = seg.g.data();
+  Least<T> release[2];
   V eta = zero, upsilon = zero, at = V::count();
-  for (std::size_t i = 0; i < seg.block.mp; i += lanes, at = at + step) {
-    const V s = V::load(&seg.s[i]);
-    const V sn = s * V::load(&seg.nu[i]), sg = s * V::load(&seg.g[i]);
-    eta = eta + sn;
-    upsilon = upsilon + sg;
-    release.offer(select(zero < sg, sn / sg, never), at);
-  }
+  for (std::size_t i = 0; i < seg.block.mp; i += 2 * lanes)
+    for (std::size_t chain = 0; chain < 2; ++chain, at = at + step) {
+      const std::size_t j = i + chain * lanes;
+      const V s = V::load(signs + j), sn = s * V::load(nu + j), sg = s * V::load(g + j);
+      eta = eta + sn;
+      upsilon = upsilon + sg;
+      release[chain].offer(sn, sg, at);
+    }
   seg.eta = sum(eta);
   seg.upsilon = sum(upsilon);
 
-  Least<T> stick;
+  const T *zetas = seg.zeta.data(), *xis = seg.xi.data();
+  Least<T> stick[2];
   at = V::count();
-  for (std::size_t i = 0; i < seg.k; i += lanes, at = at + step) {
-    const V zeta = V::load(&seg.zeta[i]), xi = V::load(&seg.xi[i]);
-    const V outward = select(zeta < zero, xi, zero - xi), excess = abs(zeta) - one;
-    stick.offer(select(zero < excess, outward / excess, never), at);
-  }
+  for (std::size_t i = 0; i < seg.k; i += 2 * lanes)
+    for (std::size_t chain = 0; chain < 2; ++chain, at = at + step) {
+      const V zeta = V::load(zetas + i + chain * lanes), xi = V::load(xis + i + chain * lanes);
+      stick[chain].offer(select(zeta < zero, xi, zero - xi), abs(zeta) - one, at);
+    }
 
   Event<T> event;
   std::size_t place;
   T t;
   // With |F| = rank - 1 the residual lives on a line: all correlations vanish together, at h = 0 and not before.
   if (seg.k + 1 < seg.block.rank) {
-    release.read(t, place);
+    release[0].merged(release[1]).read(t, place);
     if (t < event.t) event = {t, Move::release, place, 0};
   }
-  stick.read(t, place);
+  stick[0].merged(stick[1]).read(t, place);
   if (t < event.t) event = {t, Move::stick, place, seg.zeta[place] < 0 ? T(-1) : T(1)};
   if (event.t < now) event.t = now;
   return event;

@@ -38,6 +38,17 @@ struct Pack<float> {
   friend Pack abs(Pack a) { return {_mm256_andnot_ps(_mm256_set1_ps(-0.0f), a.v)}; }
   // Where the mask is set yes, elsewhere no.
   friend Pack select(Pack mask, Pack yes, Pack no) { return {_mm256_blendv_ps(no.v, yes.v, mask.v)}; }
+  // The lanes' total and their least.
+  friend float sum(Pack a) {
+    __m128 r = _mm_add_ps(_mm256_castps256_ps128(a.v), _mm256_extractf128_ps(a.v, 1));
+    r = _mm_add_ps(r, _mm_movehl_ps(r, r));
+    return _mm_cvtss_f32(_mm_add_ss(r, _mm_movehdup_ps(r)));
+  }
+  friend float least(Pack a) {
+    __m128 r = _mm_min_ps(_mm256_castps256_ps128(a.v), _mm256_extractf128_ps(a.v, 1));
+    r = _mm_min_ps(r, _mm_movehl_ps(r, r));
+    return _mm_cvtss_f32(_mm_min_ss(r, _mm_movehdup_ps(r)));
+  }
 };
 
 template <>
@@ -56,6 +67,14 @@ struct Pack<double> {
   friend Pack fma(Pack a, Pack b, Pack c) { return {_mm256_fmadd_pd(a.v, b.v, c.v)}; }
   friend Pack abs(Pack a) { return {_mm256_andnot_pd(_mm256_set1_pd(-0.0), a.v)}; }
   friend Pack select(Pack mask, Pack yes, Pack no) { return {_mm256_blendv_pd(no.v, yes.v, mask.v)}; }
+  friend double sum(Pack a) {
+    __m128d r = _mm_add_pd(_mm256_castpd256_pd128(a.v), _mm256_extractf128_pd(a.v, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(r, _mm_unpackhi_pd(r, r)));
+  }
+  friend double least(Pack a) {
+    __m128d r = _mm_min_pd(_mm256_castpd256_pd128(a.v), _mm256_extractf128_pd(a.v, 1));
+    return _mm_cvtsd_f64(_mm_min_sd(r, _mm_unpackhi_pd(r, r)));
+  }
 };
 
 #else
@@ -107,18 +126,18 @@ struct Pack {
   friend Pack select(Pack mask, Pack yes, Pack no) {
     return each([&](std::size_t i) { return mask.v[i] != T(0) ? yes.v[i] : no.v[i]; });
   }
+  friend T sum(Pack a) {
+    T total = a.v[0];
+    for (std::size_t i = 1; i < lanes; ++i) total += a.v[i];
+    return total;
+  }
+  friend T least(Pack a) {
+    T value = a.v[0];
+    for (std::size_t i = 1; i < lanes; ++i) value = a.v[i] < value ? a.v[i] : value;
+    return value;
+  }
 };
 
 #endif
-
-// The lanes added in a fixed order.
-template <class T>
-T sum(Pack<T> a) {
-  alignas(64) T lane[Pack<T>::lanes];
-  a.store(lane);
-  T total = 0;
-  for (std::size_t i = 0; i < Pack<T>::lanes; ++i) total += lane[i];
-  return total;
-}
 
 }  // namespace antisparse::ANTISPARSE_ISA

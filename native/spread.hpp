@@ -14,7 +14,7 @@ enum class Status : int { ok = 0, step_limit = 1, inaccurate = 2, overflow = 3 }
 template <class T>
 struct SpreadJob {
   const Frame<T>* frame = nullptr;
-  const Frame<double>* sure_frame = nullptr;  // the same frame in double, for vectors the fast way gives up
+  const Frame<double>* double_frame = nullptr;  // the same in double, for vectors that float32 cannot certify
   int frame_exponent = 0;                     // the frame was divided by 2^frame_exponent
   const T* vectors = nullptr;                 // n x d, finite
   std::size_t n = 0;
@@ -29,7 +29,7 @@ struct SpreadJob {
   double* h_reached = nullptr;
   std::int32_t* steps = nullptr;
   double* certificate = nullptr;
-  std::uint8_t* sure = nullptr;  // 1 where the fast way gave up
+  std::uint8_t* way = nullptr;   // 0: the fast way, 1: the fast way in double, 2: the sure way
 };
 
 // The first row that failed, and why; status ok when none did.
