@@ -1,4 +1,4 @@
-// Many vectors: threads, tiles of vectors that share the rotation, scaling, and the outputs.
+// Many vectors: threads, chunks of vectors that share the rotation, scaling, and the outputs.
 #pragma once
 
 #include <atomic>
@@ -15,27 +15,25 @@ namespace antisparse::ANTISPARSE_ISA {
 template <class T>
 class Worker {
  public:
-  static constexpr std::size_t tile = 4;
+  static constexpr std::size_t chunk = 16, tile = 4;
 
   explicit Worker(const SpreadJob<T>& job)
-      : job_(job), solver_(*job.frame, *job.double_frame), scaled_(tile * job.frame->dp), rotated_(tile * job.frame->dp) {}
+      : job_(job), solver_(*job.frame, *job.double_frame), scaled_(chunk * job.frame->dp), rotated_(scaled_.size()) {}
 
-  // Rows [begin, end). Stops at the first failure.
+  // Rows [begin, end), at most a chunk. Stops at the first failure.
   SpreadFailure run(std::size_t begin, std::size_t end) {
-    for (std::size_t row = begin; row < end; row += tile) {
-      const std::size_t count = std::min(tile, end - row);
-      load(row, count);
-      for (std::size_t v = 0; v < count; ++v) {
-        const T* y = (job_.frame->rotation.empty() ? scaled_ : rotated_).data() + v * job_.frame->dp;
-        // Dividing y and A by powers of two divides x, t by 2^(ey - ea) and h by 2^(ey + ea), exactly.
-        const int h_exponent = exponent_[v] + job_.frame_exponent;
-        const double h = job_.relative ? job_.h : std::ldexp(job_.h, -h_exponent);
-        const Answer answer = solver_.solve(y, h, job_.relative, job_.max_steps);
-        Status status = answer.status;
-        if (status == Status::ok && !write(row + v, answer, exponent_[v] - job_.frame_exponent, h_exponent))
-          status = Status::overflow;
-        if (status != Status::ok) return {status, row + v, answer.certificate};
-      }
+    load(begin, end - begin);
+    const Aligned<T>& vectors = job_.frame->rotation.empty() ? scaled_ : rotated_;
+    for (std::size_t row = begin; row < end; ++row) {
+      // Dividing y and A by powers of two divides x and t by 2^(ey - ea) and h by 2^(ey + ea), exactly.
+      const int y_exponent = exponent_[row - begin], h_exponent = y_exponent + job_.frame_exponent;
+      const double h = job_.relative ? job_.h : std::ldexp(job_.h, -h_exponent);
+      const T* y = &vectors[(row - begin) * job_.frame->dp];
+      const Answer answer = solver_.solve(y, h, job_.relative, job_.max_steps);
+      Status status = answer.status;
+      if (status == Status::ok && !write(row, answer, y_exponent - job_.frame_exponent, h_exponent))
+        status = Status::overflow;
+      if (status != Status::ok) return {status, row, answer.certificate};
     }
     return {};
   }
@@ -54,13 +52,10 @@ class Worker {
       for (std::size_t i = 0; i < d; ++i) scaled_[v * dp + i] = y[i] * first * second;
     }
     if (job_.frame->rotation.empty()) return;
-    const T* in[tile];
-    T* out[tile];
-    for (std::size_t v = 0; v < tile; ++v) {
-      in[v] = scaled_.data() + std::min(v, count - 1) * dp;
-      out[v] = rotated_.data() + v * dp;
-    }
-    combine_tile<T, tile>(out, job_.frame->rotation.data(), dp, in, d, dp);
+    constexpr std::size_t panel = Frame<T>::panel;
+    for (std::size_t i = 0; i < dp; i += panel)
+      for (std::size_t v = 0; v < count; v += tile)
+        combine_panel<T, tile>(&rotated_[v * dp + i], &job_.frame->rotation[i * d], &scaled_[v * dp], d, dp);
   }
 
   // False where a value does not fit T.
@@ -92,13 +87,13 @@ class Worker {
   const SpreadJob<T>& job_;
   Solver<T> solver_;
   Aligned<T> scaled_, rotated_;
-  int exponent_[tile] = {};
+  int exponent_[chunk] = {};
 };
 
 // Threads take chunks of rows in order, so the first failing row is the same for any number of them.
 template <class T>
 SpreadFailure solve_batch(const SpreadJob<T>& job) {
-  constexpr std::size_t chunk = 16;
+  constexpr std::size_t chunk = Worker<T>::chunk;
   std::atomic<std::size_t> next{0};
   std::atomic<bool> stop{false};
   std::mutex mutex;

@@ -45,7 +45,8 @@ template <class T>
 void Frame<T>::set_rotation(const double* rotation_rows) {
   rotation = Aligned<T>(d * dp);
   for (std::size_t i = 0; i < d; ++i)
-    for (std::size_t j = 0; j < d; ++j) rotation[i * dp + j] = static_cast<T>(rotation_rows[i * d + j]);
+    for (std::size_t j = 0; j < d; ++j)
+      rotation[(j / panel * d + i) * panel + j % panel] = static_cast<T>(rotation_rows[i * d + j]);
 }
 
 template struct Block<float>;

@@ -24,10 +24,14 @@ struct Block {
 
 template <class T>
 struct Frame {
+  static constexpr std::size_t panel = alignment / sizeof(T);
+
   std::size_t d = 0, m = 0, dp = 0;
   std::vector<Block<T>> blocks;
   std::vector<std::size_t> row_start, column_start;  // where each block begins in y and in x
-  Aligned<T> rotation;                               // d arrays of dp, or empty: A = rotation * diag(blocks)
+  // A = rotation * diag(blocks); empty for the identity. Cut into panels of `panel` columns, each stored by rows, so
+  // that one stays in cache while many vectors pass.
+  Aligned<T> rotation;
 
   void add_block(const double* a, std::size_t block_d, std::size_t block_m, bool with_gram);
   void set_rotation(const double* rotation_rows);

@@ -72,8 +72,8 @@ class GramSegment : public Segment<T> {
       fma(V::all(-qw), column, V::load(g + i)).store(g + i);
     }
 
-    // beta = (-A_F^+ a_j, 1); the new column of N is beta / rho. Q^T w loses s_j Q^T a_j and gains q.w; xi = N Q^T y and
-    // zeta = -N Q^T w follow.
+    // beta = (-A_F^+ a_j, 1); the new column of N is beta / rho. Q^T w loses s_j Q^T a_j and gains q.w; xi = N Q^T y
+    // and zeta = -N Q^T w follow.
     const std::size_t kp = padded<T>(k + 1);
     T *beta = beta_.data(), *r = r_.data(), *column = &n_[k * kp_], *q_w = qw_.data();
     T *xi = this->xi.data(), *zeta = this->zeta.data();

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <stdexcept>
+#include <string>
 
 #if defined(ANTISPARSE_BUILD_AVX2) && defined(_MSC_VER)
 #include <intrin.h>
@@ -35,25 +37,24 @@ const Kernels* find(const char* name) {
   return nullptr;
 }
 
-const Kernels* at_load() {
-  if (const char* name = std::getenv("ANTISPARSE_ISA"))
-    if (const Kernels* chosen = find(name)) return chosen;
-  const Kernels* best = find("avx2");
-  return best ? best : &portable_kernels;
-}
-
-std::atomic<const Kernels*>& current() {
-  static std::atomic<const Kernels*> chosen{at_load()};
-  return chosen;
-}
+std::atomic<const Kernels*> current{&portable_kernels};
 
 }  // namespace
 
-const Kernels& kernels() { return *current().load(); }
+const Kernels& kernels() { return *current.load(); }
+
+void choose_kernels() {
+  if (const char* name = std::getenv("ANTISPARSE_ISA")) {
+    if (use_isa(name)) return;
+    throw std::invalid_argument(std::string("ANTISPARSE_ISA=") + name +
+                                ": this machine has no such instruction set; use portable or avx2, or unset it");
+  }
+  use_isa("avx2");
+}
 
 bool use_isa(const char* name) {
   const Kernels* chosen = find(name);
-  if (chosen) current() = chosen;
+  if (chosen) current = chosen;
   return chosen != nullptr;
 }
 

@@ -16,8 +16,12 @@ extern const Kernels portable_kernels;
 extern const Kernels avx2_kernels;
 #endif
 
-// The set in use: the best this CPU has, or the one named by ANTISPARSE_ISA, chosen at load.
+// The set in use.
 const Kernels& kernels();
+
+// At load: the best set this CPU has, or the one named by the environment variable ANTISPARSE_ISA. Throws where that
+// names none this machine has.
+void choose_kernels();
 
 // Changes the set in use, for tests; returns false where the name is unknown or the CPU lacks it.
 bool use_isa(const char* name);

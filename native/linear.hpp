@@ -57,28 +57,25 @@ inline void combine_two(T* out_a, T* out_b, const T* arrays, std::size_t stride,
   }
 }
 
-// out[v] = sum_j vectors[v][j] * arrays[j] for `tile` vectors that share every load of the arrays. Each output is
-// summed in the order of combine(), so a vector's result does not depend on the tile it came in.
+// out[v] = sum_j vectors[v][j] * arrays[j] for `tile` vectors that share every load of the arrays, each 64 bytes long
+// and one behind the other; vectors and outputs are `stride` apart. Each output is summed over j in order, so a
+// vector's result does not depend on the tile it came in.
 template <class T, std::size_t tile>
-inline void combine_tile(T* const* out, const T* arrays, std::size_t stride, const T* const* vectors,
-                         std::size_t count, std::size_t n) {
-  constexpr std::size_t lanes = Pack<T>::lanes;
-  for (std::size_t i = 0; i < n; i += 2 * lanes) {
-    Pack<T> acc[tile][2];
-    for (std::size_t v = 0; v < tile; ++v) acc[v][0] = acc[v][1] = Pack<T>::all(0);
-    for (std::size_t j = 0; j < count; ++j) {
-      const Pack<T> a0 = Pack<T>::load(arrays + j * stride + i), a1 = Pack<T>::load(arrays + j * stride + i + lanes);
-      for (std::size_t v = 0; v < tile; ++v) {
-        const Pack<T> c = Pack<T>::all(vectors[v][j]);
-        acc[v][0] = fma(c, a0, acc[v][0]);
-        acc[v][1] = fma(c, a1, acc[v][1]);
-      }
-    }
+inline void combine_panel(T* out, const T* arrays, const T* vectors, std::size_t count, std::size_t stride) {
+  constexpr std::size_t lanes = Pack<T>::lanes, width = 64 / sizeof(T), packs = width / lanes;
+  Pack<T> acc[tile][packs];
+  for (std::size_t v = 0; v < tile; ++v)
+    for (std::size_t p = 0; p < packs; ++p) acc[v][p] = Pack<T>::all(0);
+  for (std::size_t j = 0; j < count; ++j) {
+    Pack<T> array[packs];
+    for (std::size_t p = 0; p < packs; ++p) array[p] = Pack<T>::load(arrays + j * width + p * lanes);
     for (std::size_t v = 0; v < tile; ++v) {
-      acc[v][0].store(out[v] + i);
-      acc[v][1].store(out[v] + i + lanes);
+      const Pack<T> c = Pack<T>::all(vectors[v * stride + j]);
+      for (std::size_t p = 0; p < packs; ++p) acc[v][p] = fma(c, array[p], acc[v][p]);
     }
   }
+  for (std::size_t v = 0; v < tile; ++v)
+    for (std::size_t p = 0; p < packs; ++p) acc[v][p].store(out + v * stride + p * lanes);
 }
 
 template <class T>

@@ -55,8 +55,8 @@ class SpreadFrame {
   }
 
   template <class T>
-  nb::tuple solve(Matrix<T> vectors, double h, bool relative, std::size_t max_steps, unsigned threads,
-                  bool want_bits) const {
+  nb::typed<nb::tuple, nb::any, nb::ellipsis> solve(Matrix<T> vectors, double h, bool relative, std::size_t max_steps,
+                                                    unsigned threads, bool want_bits) const {
     if (vectors.shape(1) != double_.d) throw std::invalid_argument("the vectors do not fit the frame");
     const std::size_t n = vectors.shape(0), m = double_.m, row_bytes = (m + 7) / 8;
     auto x = array<T>(want_bits ? 0 : n * m);
@@ -94,7 +94,8 @@ class SpreadFrame {
       else
         failure = kernels().spread_double(job);
     }
-    nb::object out = want_bits ? nb::cast(owned(std::move(bits), {n, row_bytes})) : nb::cast(owned(std::move(x), {n, m}));
+    nb::object out =
+        want_bits ? nb::cast(owned(std::move(bits), {n, row_bytes})) : nb::cast(owned(std::move(x), {n, m}));
     return nb::make_tuple(static_cast<int>(failure.status), failure.row, failure.certificate, out,
                           owned(std::move(t), {n}), owned(std::move(h_reached), {n}), owned(std::move(steps), {n}),
                           owned(std::move(certificate), {n}), owned(std::move(way), {n}));
@@ -110,6 +111,7 @@ class SpreadFrame {
 
 NB_MODULE(_core, m) {
   m.doc() = "Native kernels of antisparse. Private: the signatures change without notice.";
+  choose_kernels();
   m.def("isa", [] { return std::string(kernels().isa); }, "The instruction set in use.");
   m.def(
       "use_isa",

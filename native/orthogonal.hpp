@@ -34,8 +34,7 @@ class OrthogonalSegment : public Segment<double> {
         correction_(rp_),
         spare_(b.dp),
         norm_(b.m) {
-    for (std::size_t j = 0; j < b.m; ++j)
-      norm_[j] = norm(&b.columns[j * b.dp]);
+    for (std::size_t j = 0; j < b.m; ++j) norm_[j] = norm(&b.columns[j * b.dp]);
   }
 
   void start(const double* y) {

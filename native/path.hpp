@@ -42,51 +42,84 @@ struct Track {
   }
 };
 
-// Follows the joint path down to h. For a given t the blocks are independent, and h(t) is the sum of theirs; so the
-// joint path takes the blocks' events in the order of t. A block whose residual has vanished stays put.
+// Takes a block past all its events up to t. False where it must stop before: then `end` says why.
 template <class Piece, class T>
-End<T> follow(std::vector<Track<Piece, T>>& tracks, T h, std::size_t max_steps) {
-  End<T> end;
-  for (auto& track : tracks) {
-    track.done = track.piece.h1 == 0;
-    track.t_done = 0;
-    if (!track.done) track.schedule(0);
+bool advance(Track<Piece, T>& track, T t, std::size_t max_steps, End<T>& end) {
+  while (!track.done && track.event.t <= t) {
+    const Event<T> event = track.event;
+    if (event.move == Move::none) {
+      track.done = true;
+      track.t_done = event.t;
+      return true;
+    }
+    end.limit = end.steps == max_steps;
+    if (end.limit) return false;
+    ++end.steps;
+    if (event.move == Move::stick)
+      track.piece.stick(event.at, event.sign, event.t);
+    else if (!track.piece.release(event.at, event.t))
+      return false;
+    track.schedule(event.t);
   }
-  for (;;) {
-    Track<Piece, T>* next = nullptr;
-    T eta = 0, upsilon = 0;
+  return true;
+}
+
+// Follows the joint path down to h. For a given t the blocks are independent, and h(t) is the sum of theirs: so the
+// joint path takes the blocks' events in the order of t, until h(t) reaches h. A block whose residual has vanished
+// stays put. In what order blocks pass events well before the end makes no difference; with `leap`, each is taken as
+// far as the present slope of h(t) allows at a time, while it is in cache. Should the slope have misled, `reached` is
+// false.
+template <class Piece, class T>
+End<T> follow(std::vector<Track<Piece, T>>& tracks, T h, std::size_t max_steps, bool leap) {
+  End<T> end;
+  T eta, upsilon;
+  Track<Piece, T>* next;
+  const auto look = [&] {
+    eta = upsilon = 0;
+    next = nullptr;
     for (auto& track : tracks) {
       if (track.done) continue;
       eta += track.piece.eta;
       upsilon += track.piece.upsilon;
       if (!next || track.event.t < next->event.t) next = &track;
     }
-    if (!next) {
-      end.reached = true;
-      return end;
+  };
+  for (auto& track : tracks) {
+    track.done = track.piece.h1 == 0;
+    track.t_done = 0;
+    if (!track.done) track.schedule(0);
+  }
+  if (h == 0) {  // to the end of every block
+    for (auto& track : tracks) {
+      if (!advance(track, std::numeric_limits<T>::infinity(), max_steps, end)) return end;
+      end.t = std::max(end.t, track.t_done);
     }
-    if (h > 0 && eta - upsilon * next->event.t <= h) {
-      const T t = (eta - h) / upsilon;
-      end.t = std::min(std::max(t, end.t), next->event.t);
-      end.reached = true;
-      return end;
-    }
-    end.t = next->event.t;
-    if (next->event.move == Move::none) {
-      next->done = true;
-      next->t_done = end.t;
+    end.reached = true;
+    return end;
+  }
+  for (std::size_t before; leap;) {
+    look();
+    before = end.steps;
+    const T t = end.t + T(0.9) * ((eta - h) / upsilon - end.t);
+    if (!next || !(t > end.t)) break;
+    for (auto& track : tracks)
+      if (!advance(track, t, max_steps, end)) return end;
+    end.t = t;
+    look();
+    if (!(eta - upsilon * t > h)) return end;
+    if (end.steps - before < tracks.size()) break;
+  }
+  for (;;) {
+    look();
+    if (next && eta - upsilon * next->event.t > h) {
+      end.t = next->event.t;
+      if (!advance(*next, end.t, max_steps, end)) return end;
       continue;
     }
-    if (end.steps == max_steps) {
-      end.limit = true;
-      return end;
-    }
-    ++end.steps;
-    if (next->event.move == Move::stick)
-      next->piece.stick(next->event.at, next->event.sign, end.t);
-    else if (!next->piece.release(next->event.at, end.t))
-      return end;
-    next->schedule(end.t);
+    // h is reached before the next event; with no block left, at h = 0 but for rounding.
+    if (next) end.t = std::min(std::max((eta - h) / upsilon, end.t), next->event.t);
+    end.reached = true;
+    return end;
   }
 }
 
@@ -139,7 +172,12 @@ class Follower {
     return h1;
   }
 
-  End<T> follow_to(T h, std::size_t max_steps) { return follow(tracks_, h, max_steps); }
+  End<T> follow_to(T h, std::size_t max_steps) {
+    End<T> end = follow(tracks_, h, max_steps, tracks_.size() > 1);
+    if (end.reached || tracks_.size() == 1) return end;
+    for (std::size_t b = 0; b < tracks_.size(); ++b) tracks_[b].piece.start(y_[b].data());
+    return follow(tracks_, h, max_steps, false);
+  }
 
   T t_of(std::size_t b, T t) const { return tracks_[b].done ? tracks_[b].t_done : t; }
 
@@ -307,7 +345,8 @@ class Solver {
         const double unit = static_cast<double>(state >> 8) / (1 << 24) - 0.5;
         const double row = absolute_sum(&block.rows[i * block.mp], block.mp);
         const std::size_t at = double_frame_.row_start[b] + i;
-        out[at] = static_cast<double>(y[at]) + (row > 0 ? size * unit / (row * static_cast<double>(double_frame_.d)) : 0);
+        out[at] =
+            static_cast<double>(y[at]) + (row > 0 ? size * unit / (row * static_cast<double>(double_frame_.d)) : 0);
       }
     }
   }

@@ -33,10 +33,10 @@ struct Event {
 template <class T>
 struct Segment {
   const Block<T>& block;
-  Aligned<T> s, nu, g;           // by column; s = 0 off S and on the padding
-  Aligned<T> xi, zeta;           // by place in `free`, zero past k
+  Aligned<T> s, nu, g;            // by column; s = 0 off S and on the padding
+  Aligned<T> xi, zeta;            // by place in `free`, zero past k
   std::vector<std::size_t> free;  // F, in the order of the factor
-  std::size_t k = 0;             // |F|
+  std::size_t k = 0;              // |F|
   T eta = 0, upsilon = 0;
   T h1 = 0;  // ||A^T y||_1
 

@@ -8,6 +8,8 @@
 
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <type_traits>
 
 #ifdef ANTISPARSE_TARGET_AVX2
 #include <immintrin.h>
@@ -77,9 +79,49 @@ struct Pack<double> {
   }
 };
 
+#elif defined(__GNUC__)
+
+// 16-byte vectors of the compiler's own, which every CPU it targets has in some form.
+template <class T>
+struct Pack {
+  static constexpr std::size_t lanes = 16 / sizeof(T);
+  using Int = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+  typedef T Lanes __attribute__((vector_size(16)));
+  typedef Int Bits __attribute__((vector_size(16)));
+  Lanes v;
+  static Pack load(const T* p) { return {*reinterpret_cast<const Lanes*>(p)}; }
+  static Pack all(T x) { return {x - Lanes{}}; }
+  static Pack count() {
+    Pack r{};
+    for (std::size_t i = 0; i < lanes; ++i) r.v[i] = static_cast<T>(i);
+    return r;
+  }
+  void store(T* p) const { *reinterpret_cast<Lanes*>(p) = v; }
+  friend Pack operator+(Pack a, Pack b) { return {a.v + b.v}; }
+  friend Pack operator-(Pack a, Pack b) { return {a.v - b.v}; }
+  friend Pack operator*(Pack a, Pack b) { return {a.v * b.v}; }
+  friend Pack operator/(Pack a, Pack b) { return {a.v / b.v}; }
+  friend Pack operator<(Pack a, Pack b) { return {(Lanes)(a.v < b.v)}; }
+  friend Pack fma(Pack a, Pack b, Pack c) { return {a.v * b.v + c.v}; }
+  friend Pack abs(Pack a) { return {(Lanes)((Bits)a.v & ~(Bits)(all(T(-0.0)).v))}; }
+  friend Pack select(Pack mask, Pack yes, Pack no) {
+    return {(Lanes)(((Bits)mask.v & (Bits)yes.v) | (~(Bits)mask.v & (Bits)no.v))};
+  }
+  friend T sum(Pack a) {
+    T total = a.v[0];
+    for (std::size_t i = 1; i < lanes; ++i) total += a.v[i];
+    return total;
+  }
+  friend T least(Pack a) {
+    T value = a.v[0];
+    for (std::size_t i = 1; i < lanes; ++i) value = a.v[i] < value ? a.v[i] : value;
+    return value;
+  }
+};
+
 #else
 
-// Fixed-length loops over 16 bytes, which compilers turn into the vectors of any baseline.
+// Fixed-length loops over 16 bytes, for compilers without vector types.
 template <class T>
 struct Pack {
   static constexpr std::size_t lanes = 16 / sizeof(T);

@@ -15,8 +15,8 @@ template <class T>
 struct SpreadJob {
   const Frame<T>* frame = nullptr;
   const Frame<double>* double_frame = nullptr;  // the same in double, for vectors that float32 cannot certify
-  int frame_exponent = 0;                     // the frame was divided by 2^frame_exponent
-  const T* vectors = nullptr;                 // n x d, finite
+  int frame_exponent = 0;                       // the frame was divided by 2^frame_exponent
+  const T* vectors = nullptr;                   // n x d, finite
   std::size_t n = 0;
   double h = 0;
   bool relative = true;  // h is a fraction of ||A^T y||_1
@@ -29,7 +29,7 @@ struct SpreadJob {
   double* h_reached = nullptr;
   std::int32_t* steps = nullptr;
   double* certificate = nullptr;
-  std::uint8_t* way = nullptr;   // 0: the fast way, 1: the fast way in double, 2: the sure way
+  std::uint8_t* way = nullptr;  // 0: the fast way, 1: the fast way in double, 2: the sure way
 };
 
 // The first row that failed, and why; status ok when none did.

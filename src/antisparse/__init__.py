@@ -4,7 +4,16 @@ from importlib.metadata import version
 
 from antisparse.errors import AccuracyError, AntisparseError, InputError, InputTypeError, RankError, StepLimitError
 from antisparse.frames import BlockFrame, block_frame, gaussian_frame, tight_frame
-from antisparse.spread import SpreadPath, SpreadResult, certificate, objective, spread, spread_bits, spread_path
+from antisparse.spread import (
+    SpreadPath,
+    SpreadResult,
+    SpreadSolver,
+    certificate,
+    objective,
+    spread,
+    spread_bits,
+    spread_path,
+)
 
 __version__ = version("antisparse")
 
@@ -17,6 +26,7 @@ __all__ = [
     "RankError",
     "SpreadPath",
     "SpreadResult",
+    "SpreadSolver",
     "StepLimitError",
     "block_frame",
     "certificate",

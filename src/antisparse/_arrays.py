@@ -109,7 +109,8 @@ def float_dtype(value: Any, name: str) -> np.dtype[Any]:
         raise InputTypeError(f"{name} = {value!r} is not a dtype; pass numpy.float32 or numpy.float64") from None
     if dtype not in (np.float32, np.float64):
         raise InputError(f"{name} = {dtype}; the solver works in float32 or float64")
-    return dtype.newbyteorder("=")
+    native: np.dtype[Any] = np.dtype(dtype.type)
+    return native
 
 
 def thread_count(value: Any, name: str = "n_threads") -> int:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from antisparse import _core
 from antisparse._arrays import Float64Array, finite, float64_array, integer, real_array
+from antisparse._core import orthonormal_rows
 from antisparse.errors import InputError, InputTypeError
 
 Seed = int | np.random.Generator | np.random.SeedSequence | None
@@ -85,11 +85,12 @@ def gaussian_frame(d: int, m: int, seed: Seed = None) -> Float64Array:
     A : ndarray of shape (d, m), float64
     """
     d, m = integer(d, "d", 1), integer(m, "m", 1)
-    return _generator(seed).standard_normal((d, m)) / np.sqrt(m)
+    A: Float64Array = _generator(seed).standard_normal((d, m)) / np.sqrt(m)
+    return A
 
 
 def tight_frame(d: int, m: int, seed: Seed = None) -> Float64Array:
-    """d rows of a random orthogonal m x m matrix, so that A Aᵀ = I: the paper's choice.
+    """D rows of a random orthogonal m x m matrix, so that A Aᵀ = I: the paper's choice.
 
     Drawn as d normal vectors made orthonormal, which has the law of the first d rows of Q in the QR factorisation of
     an m x m normal matrix. The same seed gives the same bits on every machine with the same numpy version.
@@ -99,8 +100,7 @@ def tight_frame(d: int, m: int, seed: Seed = None) -> Float64Array:
     A : ndarray of shape (d, m), float64
     """
     d, m = integer(d, "d", 1), integer(m, "m", 1)
-    if m < d:
-        raise InputError(f"a tight frame needs m >= d, but m = {m} and d = {d}; reduce the vectors to m dimensions first")
+    _require_columns("a tight frame", d, m)
     return _orthonormal(d, m, _generator(seed))
 
 
@@ -110,13 +110,18 @@ def block_frame(d: int, m: int, block_size: int, seed: Seed = None) -> BlockFram
     d and m are shared among ``ceil(d / block_size)`` blocks as evenly as they go.
     """
     d, m, block_size = integer(d, "d", 1), integer(m, "m", 1), integer(block_size, "block_size", 1)
-    if m < d:
-        raise InputError(f"a block frame needs m >= d, but m = {m} and d = {d}; reduce the vectors to m dimensions first")
+    _require_columns("a block frame", d, m)
     generator = _generator(seed)
     count = -(-d // block_size)
-    blocks = tuple(_orthonormal(d_k, m_k, generator) for d_k, m_k in zip(_shares(d, count), _shares(m, count), strict=True))
+    sizes = zip(_shares(d, count), _shares(m, count), strict=True)
+    blocks = tuple(_orthonormal(d_k, m_k, generator) for d_k, m_k in sizes)
     # A single tight frame is already rotated at random.
     return BlockFrame(blocks, _orthonormal(d, d, generator) if count > 1 else None)
+
+
+def _require_columns(what: str, d: int, m: int) -> None:
+    if m < d:
+        raise InputError(f"{what} needs m >= d, but m = {m} and d = {d}; reduce the vectors to m dimensions first")
 
 
 def _shares(total: int, count: int) -> list[int]:
@@ -126,7 +131,7 @@ def _shares(total: int, count: int) -> list[int]:
 
 def _orthonormal(d: int, m: int, generator: np.random.Generator) -> Float64Array:
     rows = generator.standard_normal((d, m))
-    while not _core.orthonormal_rows(rows):  # dependent rows: has probability zero
+    while not orthonormal_rows(rows):  # dependent rows: has probability zero
         rows = generator.standard_normal((d, m))
     return rows
 

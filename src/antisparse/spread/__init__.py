@@ -1,6 +1,6 @@
 """Spread (anti-sparse) representations: the problem, the reference path, the native batch."""
 
-from antisparse.spread.batch import spread, spread_bits
+from antisparse.spread.batch import SpreadSolver, spread, spread_bits
 from antisparse.spread.path import Breakpoint, Piece, SpreadPath, spread_path
 from antisparse.spread.problem import SpreadResult, certificate, objective
 
@@ -9,6 +9,7 @@ __all__ = [
     "Piece",
     "SpreadPath",
     "SpreadResult",
+    "SpreadSolver",
     "certificate",
     "objective",
     "spread",

@@ -1,15 +1,16 @@
 """Many vectors through the native solver."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from antisparse import _core
-from antisparse._arrays import Float64Array, chunks, float_dtype, integer, nonnegative, thread_count, vectors
-from antisparse.errors import AccuracyError, InputError, RankError, StepLimitError
+from antisparse._arrays import chunks, float_dtype, integer, nonnegative, thread_count, vectors
+from antisparse._core import SpreadFrame
+from antisparse.errors import AccuracyError, InputError, StepLimitError
 from antisparse.frames import BlockFrame, Frame, frame_matrix
-from antisparse.spread.problem import SpreadResult
+from antisparse.spread.problem import SpreadResult, default_step_limit, require_full_rank
 
 _CHUNK_BYTES = 4 << 20  # of converted input held at a time
 
@@ -59,17 +60,7 @@ def spread(
     >>> spread(np.array([[3.0, 1.0]]), np.eye(2), h=1.0, relative=False).x
     array([[2., 1.]])
     """
-    solver = _Solver(A, h, relative, dtype, n_threads, max_steps)
-    Y = vectors(Y, "Y", solver.d)
-    n = len(Y)
-    x = np.empty((n, solver.m), solver.dtype)
-    t = np.empty(n, solver.dtype)
-    h_reached, certificate = np.empty(n), np.empty(n)
-    steps = np.empty(n, np.int32)
-    for start, piece in chunks(Y, "Y", solver.dtype, solver.chunk_rows):
-        rows = slice(start, start + len(piece))
-        x[rows], t[rows], h_reached[rows], steps[rows], certificate[rows], _ = solver(piece, start, want_bits=False)
-    return SpreadResult(x, t, h_reached, steps, certificate)
+    return SpreadSolver(A).spread(Y, h, relative=relative, dtype=dtype, n_threads=n_threads, max_steps=max_steps)
 
 
 def spread_bits(
@@ -91,40 +82,22 @@ def spread_bits(
     bits : ndarray of shape (n, ceil(m / 8)), uint8
         Most significant bit first, as `numpy.packbits`; 1 where x_i >= 0. Where x = 0 the bits are those of A.T @ y.
     """
-    solver = _Solver(A, h, relative, dtype, n_threads, max_steps)
-    Y = vectors(Y, "Y", solver.d)
-    bits = np.empty((len(Y), -(-solver.m // 8)), np.uint8)
-    for start, piece in chunks(Y, "Y", solver.dtype, solver.chunk_rows):
-        bits[start : start + len(piece)] = solver(piece, start, want_bits=True)[0]
-    return bits
+    return SpreadSolver(A).bits(Y, h, relative=relative, dtype=dtype, n_threads=n_threads, max_steps=max_steps)
 
 
-def default_step_limit(d: int, m: int) -> int:
-    """A bound far above the breakpoints of any path met: they number about 1.5 min(d, m)."""
-    return 100 + 20 * (d + m)
+class SpreadSolver:
+    """A frame checked and prepared once, for many calls of `spread` and `bits`.
 
+    Preparing a frame takes its rank and its Gram matrix: next to nothing for a small frame, seconds for a dense one of
+    thousands of columns.
 
-def require_full_rank(A: Float64Array, name: str) -> None:
-    """Raise `RankError` unless A has rank min(d, m), judged after scaling rows and columns to norm 1."""
-    scaled = A / np.abs(A).max() if A.any() else A
-    for axis in (1, 0):
-        norms = np.linalg.norm(scaled, axis=axis, keepdims=True)
-        scaled = scaled / np.where(norms > 0, norms, 1)
-    rank = int(np.linalg.matrix_rank(scaled))
-    if rank < min(A.shape):
-        raise RankError(
-            f"{name} is {A.shape[0]} x {A.shape[1]} but has rank {rank}: full rank ({min(A.shape)}) is needed; "
-            "drop the dependent rows, reducing the vectors' dimension with them",
-            rank,
-        )
+    Parameters
+    ----------
+    A : ndarray of shape (d, m) or BlockFrame
+        Of full rank.
+    """
 
-
-class _Solver:
-    """A frame prepared for the native solver, and the options: the arguments of `spread`, checked."""
-
-    def __init__(
-        self, A: Frame, h: float, relative: bool, dtype: npt.DTypeLike, n_threads: int | None, max_steps: int | None
-    ) -> None:
+    def __init__(self, A: Frame) -> None:
         if isinstance(A, BlockFrame):
             blocks, rotation = A.blocks, A.rotation
             for k, block in enumerate(blocks):
@@ -134,25 +107,74 @@ class _Solver:
             require_full_rank(blocks[0], "A")
         self.d = sum(block.shape[0] for block in blocks)
         self.m = sum(block.shape[1] for block in blocks)
-        self.h = nonnegative(h, "h")
-        self.relative = bool(relative)
-        self.dtype = float_dtype(dtype, "dtype")
-        self.threads = thread_count(n_threads)
-        self.max_steps = default_step_limit(self.d, self.m) if max_steps is None else integer(max_steps, "max_steps", 0)
-        self.chunk_rows = max(1024, _CHUNK_BYTES // (self.d * self.dtype.itemsize))
         exponent = int(np.frexp(max(np.abs(block).max() for block in blocks))[1])
-        self.frame = _core.SpreadFrame([np.ldexp(block, -exponent) for block in blocks], rotation, exponent)
+        self._frame = SpreadFrame([np.ldexp(block, -exponent) for block in blocks], rotation, exponent)
 
-    def __call__(self, piece: npt.NDArray[Any], first_row: int, want_bits: bool) -> tuple[Any, ...]:
-        status, row, certificate, *outputs = self.frame.solve(
-            piece, self.h, self.relative, self.max_steps, self.threads, want_bits
+    def spread(
+        self,
+        Y: Any,
+        h: float = 0.0,
+        *,
+        relative: bool = True,
+        dtype: npt.DTypeLike = np.float64,
+        n_threads: int | None = None,
+        max_steps: int | None = None,
+    ) -> SpreadResult:
+        """As the function `spread`."""
+        Y = vectors(Y, "Y", self.d)
+        options = self._options(h, relative, dtype, n_threads, max_steps)
+        n = len(Y)
+        x = np.empty((n, self.m), options.dtype)
+        t = np.empty(n, options.dtype)
+        h_reached, certificate = np.empty(n), np.empty(n)
+        steps = np.empty(n, np.int32)
+        for start, piece in chunks(Y, "Y", options.dtype, options.chunk_rows):
+            rows = slice(start, start + len(piece))
+            found = self._solve(piece, start, options, want_bits=False)
+            x[rows], t[rows], h_reached[rows], steps[rows], certificate[rows], _ = found
+        return SpreadResult(x, t, h_reached, steps, certificate)
+
+    def bits(
+        self,
+        Y: Any,
+        h: float = 0.0,
+        *,
+        relative: bool = True,
+        dtype: npt.DTypeLike = np.float64,
+        n_threads: int | None = None,
+        max_steps: int | None = None,
+    ) -> npt.NDArray[np.uint8]:
+        """As the function `spread_bits`."""
+        Y = vectors(Y, "Y", self.d)
+        options = self._options(h, relative, dtype, n_threads, max_steps)
+        bits = np.empty((len(Y), -(-self.m // 8)), np.uint8)
+        for start, piece in chunks(Y, "Y", options.dtype, options.chunk_rows):
+            bits[start : start + len(piece)] = self._solve(piece, start, options, want_bits=True)[0]
+        return bits
+
+    def _options(
+        self, h: float, relative: bool, dtype: npt.DTypeLike, n_threads: int | None, max_steps: int | None
+    ) -> "_Options":
+        precision = float_dtype(dtype, "dtype")
+        return _Options(
+            h=nonnegative(h, "h"),
+            relative=bool(relative),
+            dtype=precision,
+            threads=thread_count(n_threads),
+            max_steps=default_step_limit(self.d, self.m) if max_steps is None else integer(max_steps, "max_steps", 0),
+            chunk_rows=max(1024, _CHUNK_BYTES // (self.d * precision.itemsize)),
+        )
+
+    def _solve(self, piece: npt.NDArray[Any], first_row: int, options: "_Options", want_bits: bool) -> tuple[Any, ...]:
+        status, row, certificate, *outputs = self._frame.solve(
+            piece, options.h, options.relative, options.max_steps, options.threads, want_bits
         )
         if status == 0:
             return tuple(outputs)
         where = f"Y row {first_row + row}"
         if status == 1:
             raise StepLimitError(
-                f"{where}: the path has more than max_steps = {self.max_steps} breakpoints; raise max_steps or h",
+                f"{where}: the path has more than max_steps = {options.max_steps} breakpoints; raise max_steps or h",
                 first_row + row,
             )
         if status == 2:
@@ -162,4 +184,16 @@ class _Solver:
                 first_row + row,
                 certificate,
             )
-        raise InputError(f"{where}: its representation does not fit {self.dtype.name}; scale Y or A")
+        raise InputError(f"{where}: its representation does not fit {options.dtype.name}; scale Y or A")
+
+
+@dataclass(frozen=True)
+class _Options:
+    """The arguments of a call, checked."""
+
+    h: float
+    relative: bool
+    dtype: np.dtype[Any]
+    threads: int
+    max_steps: int
+    chunk_rows: int

@@ -32,7 +32,7 @@ import scipy.linalg
 from antisparse._arrays import Float64Array, float64_array, integer, nonnegative
 from antisparse.errors import InputError, StepLimitError
 from antisparse.frames import Frame, frame_matrix
-from antisparse.spread.batch import default_step_limit, require_full_rank
+from antisparse.spread.problem import default_step_limit, require_full_rank
 
 Move = Literal["freed", "stuck at +t", "stuck at -t", "parked"]
 
@@ -67,12 +67,15 @@ class Piece:
     scale: Float64Array  # ||a_i|| ||P w||, the size of g where it is not small by chance
 
     def h_at(self, t: float) -> float:
+        """The h at a range t."""
         return self.eta - self.upsilon * t
 
     def t_at(self, h: float) -> float:
+        """The range t at h."""
         return (self.eta - h) / self.upsilon
 
     def x_at(self, t: float) -> Float64Array:
+        """The representation (m,) at a range t."""
         x = self.signs * t + self.fixed
         x[self.free] = np.clip(self.xi + self.zeta * t, -t, t)
         return x
@@ -117,9 +120,8 @@ class SpreadPath:
         k = sum(point.h > h for point in self.breakpoints)
         start = self.breakpoints[k - 1].t if k else 0.0
         end = self.breakpoints[k].t if k < len(self.breakpoints) else self.t
-        if h == self.h:
-            t = self.t
-        else:  # rounding must not carry t out of its piece
+        t = self.t
+        if h > self.h:  # rounding must not carry t out of its piece
             t = float(np.clip(self.pieces[k].t_at(h / self.scale) * self.scale, start, end))
         return self.pieces[k].x_at(t / self.scale) * self.scale
 
@@ -225,11 +227,11 @@ def spread_path(y: Any, A: Frame, h: float = 0.0, *, max_steps: int | None = Non
                 passed(piece, freed, "freed")
         elif depends(index, q):
             # A correlation has vanished for good, and with it those of all columns in span(A_F).
-            for i in np.flatnonzero(signs):
+            for i in map(int, np.flatnonzero(signs)):
                 if i not in riding and depends(i, q):
-                    parked.append(int(i))
+                    parked.append(i)
                     fixed[i], signs[i] = signs[i] * t, 0.0
-                    passed(piece, int(i), "parked")
+                    passed(piece, i, "parked")
         else:
             # A correlation has vanished: the component becomes free.
             free.append(index)

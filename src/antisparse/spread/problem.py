@@ -9,8 +9,8 @@ import scipy.linalg
 import scipy.optimize
 
 from antisparse._arrays import Float64Array, FloatArray, finite, real_array, vectors
-from antisparse.errors import InputError
-from antisparse.frames import BlockFrame, Frame, frame_matrix
+from antisparse.errors import InputError, RankError
+from antisparse.frames import Frame, frame_matrix
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class SpreadResult:
 def objective(A: Frame, Y: Any, x: Any, h: Any) -> Float64Array:
     """``J_h(x) = 1/2 ||A x - y||^2 + h ||x||_inf`` (equation 3 of the paper) for each row of Y and x."""
     problem = _Problem(A, Y, x, h)
-    value: Float64Array = 0.5 * (problem.residual**2).sum(1) + problem.h * problem.t
-    return np.ldexp(value, 2 * problem.y_exponent)
+    value: Float64Array = np.ldexp(0.5 * (problem.residual**2).sum(1) + problem.h * problem.t, 2 * problem.y_exponent)
+    return value
 
 
 def certificate(A: Frame, Y: Any, x: Any, h: Any) -> Float64Array:
@@ -76,7 +76,7 @@ def certificate(A: Frame, Y: Any, x: Any, h: Any) -> Float64Array:
     with np.errstate(invalid="ignore", divide="ignore"):
         at_zero = np.maximum(c_norm - p.h, 0)
         elsewhere = np.maximum(np.abs(c_norm - p.h), c_norm - (c * p.x).sum(1) / p.t)
-        violation = np.where(p.t == 0, at_zero, elsewhere) / p.h1
+        violation: Float64Array = np.where(p.t == 0, at_zero, elsewhere) / p.h1
     violation[(p.h1 == 0) & (p.t == 0)] = 0
     violation[(p.h1 == 0) & (p.t > 0)] = np.inf
     for row in np.flatnonzero((p.h == 0) & (p.t > 0) & (p.h1 > 0)):
@@ -84,11 +84,31 @@ def certificate(A: Frame, Y: Any, x: Any, h: Any) -> Float64Array:
     return violation
 
 
+def default_step_limit(d: int, m: int) -> int:
+    """A bound far above the breakpoints of any path met: they number about 1.5 min(d, m)."""
+    return 100 + 20 * (d + m)
+
+
+def require_full_rank(A: Float64Array, name: str) -> None:
+    """Raise `RankError` unless A has rank min(d, m), judged after scaling rows and columns to norm 1."""
+    scaled = A / np.abs(A).max() if A.any() else A
+    for axis in (1, 0):
+        norms = np.linalg.norm(scaled, axis=axis, keepdims=True)
+        scaled = scaled / np.where(norms > 0, norms, 1)
+    rank = int(np.linalg.matrix_rank(scaled))
+    if rank < min(A.shape):
+        raise RankError(
+            f"{name} is {A.shape[0]} x {A.shape[1]} but has rank {rank}: full rank ({min(A.shape)}) is needed; "
+            "drop the dependent rows, reducing the vectors' dimension with them",
+            rank,
+        )
+
+
 class _Problem:
     """The arrays, checked, in float64, and scaled by powers of two so that no product leaves the range."""
 
     def __init__(self, A: Frame, Y: Any, x: Any, h: Any) -> None:
-        matrix = A.matrix if isinstance(A, BlockFrame) else frame_matrix(A)
+        matrix = frame_matrix(A)
         Y = vectors(Y, "Y", matrix.shape[0])
         x = real_array(x, "x", 2)
         if x.shape != (len(Y), matrix.shape[1]):

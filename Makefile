@@ -1,0 +1,64 @@
+# Two commands do everything: `make demo` and `make test`. Each sets up its own virtual environment in .venv.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+SOURCES := pyproject.toml CMakeLists.txt $(shell find src native -type f -not -name '*.pyc' -not -name '*.pyi')
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+.PHONY: demo test lint format stubs bench bench-smoke sanitize clean help
+
+help:  ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/:/' | column -t -s:
+
+demo: $(VENV)/with-plot  ## the solver at work: the path of one vector, and a certified batch
+	$(BIN)/python examples/spread_path.py
+
+test: $(VENV)/with-test  ## the whole test suite
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/with-lint  ## ruff, mypy, clang-format, the import direction, the native module's stub
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run -Werror native/*.cpp native/*.hpp
+	$(BIN)/lint-imports
+	$(BIN)/python -m nanobind.stubgen -q -m antisparse._core -o $(VENV)/_core.pyi
+	diff -u src/antisparse/_core.pyi $(VENV)/_core.pyi
+
+format: $(VENV)/with-lint  ## rewrite the code in the house format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i native/*.cpp native/*.hpp
+
+stubs: $(VENV)/with-lint  ## regenerate src/antisparse/_core.pyi from the native module
+	$(BIN)/python -m nanobind.stubgen -q -m antisparse._core -o src/antisparse/_core.pyi
+
+bench bench-smoke: export OMP_NUM_THREADS = 1
+bench: $(VENV)/with-bench  ## every benchmark, peers in the same run (minutes)
+	$(BIN)/python benchmarks/solver.py --json out/solver.json
+
+bench-smoke: $(VENV)/with-bench  ## the same on small sizes: does it run?
+	$(BIN)/python benchmarks/solver.py --smoke --json out/solver-smoke.json
+
+# The kernels' tests under the address and undefined-behaviour sanitizers (Linux, GCC or Clang).
+sanitize: $(VENV)-sanitize/with-test  ## the native tests under sanitizers
+	LD_PRELOAD=$$($(or $(CXX),c++) -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 \
+	  $(VENV)-sanitize/bin/python -m pytest -q -p no:cacheprovider tests/spread -k "not 10000 and not 1000_problems"
+
+clean:  ## remove everything that was made
+	rm -rf .venv .venv-sanitize build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+$(VENV)/bin/python $(VENV)-sanitize/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "antisparse needs Python 3.11 or later; name one with: make PYTHON=python3.12 ..."; exit 1; }
+	$(PYTHON) -m venv $(@D)/..
+
+# with-X: the package, built from these sources, and the dependencies of its extra X.
+$(VENV)/with-%: $(SOURCES) | $(VENV)/bin/python
+	$(PIP) install --quiet ".[$*]"
+	@touch $@
+
+$(VENV)-sanitize/with-test: $(SOURCES) | $(VENV)-sanitize/bin/python
+	$(VENV)-sanitize/bin/python -m pip --disable-pip-version-check install --quiet \
+	  -C cmake.define.ANTISPARSE_SANITIZE=ON ".[test]"
+	@touch $@
