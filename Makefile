@@ -40,9 +40,9 @@ bench: $(VENV)/with-bench  ## every benchmark, peers in the same run (minutes)
 bench-smoke: $(VENV)/with-bench  ## the same on small sizes: does it run?
 	$(BIN)/python benchmarks/solver.py --smoke --json out/solver-smoke.json
 
-# The kernels' tests under the address and undefined-behaviour sanitizers (Linux, GCC or Clang).
+# The kernels' tests under the address and undefined-behaviour sanitizers (Linux, GCC).
 sanitize: $(VENV)-sanitize/with-test  ## the native tests under sanitizers
-	LD_PRELOAD=$$($(or $(CXX),c++) -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 \
+	LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
 	  $(VENV)-sanitize/bin/python -m pytest -q -p no:cacheprovider tests/spread -k "not 10000 and not 1000_problems"
 
 clean:  ## remove everything that was made
