@@ -3,7 +3,8 @@
 // With A_F = Q R, it keeps W = A^T Q, N = R^-1, Q^T y and Q^T w, never Q itself. Freeing column j is one step of a
 // pivoted Cholesky factorisation of A^T A:
 //
-//   r = Q^T a_j (row j of W)    v = A^T P a_j = G_j - W r    rho^2 = ||P a_j||^2 = v_j    new column of W: v / rho
+//   r = Q^T a_j (row j of W)    rho^2 = ||P a_j||^2 = G_jj - r.r    new column of W: A^T P a_j / rho = (G_j - W r) /
+//   rho
 //
 // and sticking one is a chain of Givens rotations. rho^2 is a difference, so digits are lost as the columns of F
 // come close to dependent: then `release` refuses and the caller turns to orthogonal.hpp.
@@ -22,7 +23,8 @@ class GramSegment : public Segment<T> {
   explicit GramSegment(const Block<T>& b)
       : Segment<T>(b),
         kp_(padded<T>(b.rank)),
-        w_(b.rank * b.mp),
+        w_((b.mp + strip - 1) / strip * strip * b.rank),
+        gram_(b.gram.empty() ? b.mp : 0),
         n_(b.rank * kp_),
         qy_(kp_),
         qw_(kp_),
@@ -42,42 +44,43 @@ class GramSegment : public Segment<T> {
     this->h1 = absolute_sum(this->nu.data(), b.mp);
     combine<T>(sum_.data(), nullptr, b.columns.data(), b.dp, this->s.data(), b.m, b.dp);
     combine<T>(this->g.data(), nullptr, b.rows.data(), b.mp, sum_.data(), b.d, b.mp);
+    this->scan_stuck();
   }
 
   bool release(std::size_t j, T) {
     const Block<T>& b = this->block;
     const std::size_t k = this->k, mp = b.mp;
     const T sign = this->s[j];
-    T* v = &w_[k * mp];
-    for (std::size_t q = 0; q < k; ++q) r_[q] = -w_[q * mp + j];
-    if (b.gram.empty()) {
-      combine<T>(v, nullptr, b.rows.data(), mp, &b.columns[j * b.dp], b.d, mp);
-      const T norm2 = v[j];
-      combine<T>(v, v, w_.data(), mp, r_.data(), k, mp);
-      if (!(v[j] > dependent * norm2)) return false;
-    } else {
-      combine<T>(v, &b.gram[j * mp], w_.data(), mp, r_.data(), k, mp);
-      if (!(v[j] > dependent * b.gram[j * mp + j])) return false;
+    if (b.gram.empty()) combine<T>(gram_.data(), nullptr, b.rows.data(), mp, &b.columns[j * b.dp], b.d, mp);
+    const T *gram = b.gram.empty() ? gram_.data() : &b.gram[j * mp], *row = w(j);
+    T even = 0, odd = 0;  // two sums, so that neither waits long on its last
+    for (std::size_t q = 0; q < k; q += 2) {
+      const T r0 = row[q * strip], r1 = q + 1 < k ? row[(q + 1) * strip] : T(0);
+      r_[q] = -r0;
+      r_[q + 1] = -r1;
+      even += r0 * r0;
+      odd += r1 * r1;
     }
-    const T rho = std::sqrt(v[j]), inverse = 1 / rho;
+    const T rho2 = gram[j] - (even + odd);
+    if (!(rho2 > dependent * gram[j])) return false;
+    const T rho = std::sqrt(rho2), inverse = 1 / rho;
 
     // w loses s_j a_j; P loses the direction q = P a_j / rho: P w changes by -q (q.w), P y by -q (q.y).
-    using V = Pack<T>;
     const T qy = this->nu[j] * inverse, qw = this->g[j] * inverse;
-    T *nu = this->nu.data(), *g = this->g.data();
-    for (std::size_t i = 0; i < mp; i += V::lanes) {
-      const V column = V::all(inverse) * V::load(v + i);
-      column.store(v + i);
-      fma(V::all(-qy), column, V::load(nu + i)).store(nu + i);
-      fma(V::all(-qw), column, V::load(g + i)).store(g + i);
-    }
+    this->s[j] = 0;
+    StuckScan<T> stuck;
+    std::size_t i = 0;
+    for (; i + strip <= mp; i += strip) release_strip<8>(i, gram, inverse, qy, qw, stuck);
+    for (; i < mp; i += 2 * Pack<T>::lanes) release_strip<2>(i, gram, inverse, qy, qw, stuck);
+    this->stuck = stuck;
 
     // beta = (-A_F^+ a_j, 1); the new column of N is beta / rho. Q^T w loses s_j Q^T a_j and gains q.w; xi = N Q^T y
     // and zeta = -N Q^T w follow.
     const std::size_t kp = padded<T>(k + 1);
     T *beta = beta_.data(), *r = r_.data(), *column = &n_[k * kp_], *q_w = qw_.data();
     T *xi = this->xi.data(), *zeta = this->zeta.data();
-    combine<T>(beta, nullptr, n_.data(), kp_, r, k, kp);
+    using V = Pack<T>;
+    combine_upper(beta, n_.data(), kp_, r, k, kp);
     beta[k] = 1;
     const T new_qw = qw - sign * rho;
     for (std::size_t i = 0; i < kp; i += V::lanes) {
@@ -91,7 +94,6 @@ class GramSegment : public Segment<T> {
     q_w[k] = new_qw;
     zeta[k] = -new_qw * inverse;
 
-    this->s[j] = 0;
     this->free[k] = j;
     this->k = k + 1;
     return true;
@@ -116,7 +118,8 @@ class GramSegment : public Segment<T> {
       sine[q] = std::sqrt(sine[q]) / root;
       cosine[q] = next[q] / root;
     }
-    rotate_chain(&w_[place * mp], mp, cosine, sine, turns, mp);
+    for (std::size_t j = 0; j < mp; j += strip)
+      rotate_chain(w(j) + place * strip, strip, cosine, sine, turns, std::min(strip, mp - j));
     rotate_chain(&n_[place * kp_], kp_, cosine, sine, turns, padded<T>(k));
     T qy = qy_[place], qw = qw_[place];
     for (std::size_t q = 0; q < turns; ++q) {
@@ -129,9 +132,11 @@ class GramSegment : public Segment<T> {
     const T rho = 1 / std::sqrt(norm2);
 
     // w gains sign a_i; P regains q: P w changes by q (q.w + sign rho), P y by q (q.y).
-    const T* last = &w_[(k - 1) * mp];
-    axpy(this->nu.data(), qy, last, mp);
-    axpy(this->g.data(), qw + sign * rho, last, mp);
+    for (std::size_t j = 0; j < mp; j += strip) {
+      const T* last = w(j) + (k - 1) * strip;
+      axpy(&this->nu[j], qy, last, std::min(strip, mp - j));
+      axpy(&this->g[j], qw + sign * rho, last, std::min(strip, mp - j));
+    }
 
     // Index i leaves F: its row leaves N, the last direction leaves Q. Zeros stay past the end.
     for (std::size_t q = place; q + 1 < k; ++q) {
@@ -143,12 +148,15 @@ class GramSegment : public Segment<T> {
     std::copy(this->free.begin() + place + 1, this->free.begin() + k, this->free.begin() + place);
     qy_[k - 1] = qw_[k - 1] = 0;
     r_[k - 1] = 0;
-    for (std::size_t q = 0; q + 1 < k; ++q) qw_[q] += sign * w_[q * mp + i];
+    const T* row = w(i);
+    for (std::size_t q = 0; q + 1 < k; ++q) qw_[q] += sign * row[q * strip];
     this->k = k - 1;
     this->s[i] = sign;
 
-    combine_two(this->xi.data(), this->zeta.data(), n_.data(), kp_, qy_.data(), qw_.data(), k - 1, padded<T>(k));
+    combine_upper(this->xi.data(), n_.data(), kp_, qy_.data(), k - 1, padded<T>(k));
+    combine_upper(this->zeta.data(), n_.data(), kp_, qw_.data(), k - 1, padded<T>(k));
     for (std::size_t q = 0; q + 1 < k; ++q) this->zeta[q] = -this->zeta[q];
+    this->scan_stuck();
   }
 
   T sign(std::size_t i) const { return this->s[i]; }
@@ -158,8 +166,42 @@ class GramSegment : public Segment<T> {
   // ||P a_j||^2 / ||a_j||^2 below which too few of its digits are right.
   static constexpr T dependent = sizeof(T) == 4 ? T(1e-4) : T(1e-7);
 
+  // From column i on, a few packs in one pass: the new column of W, and with it nu, g and the scan of S.
+  template <std::size_t packs>
+  void release_strip(std::size_t i, const T* gram, T inverse, T qy, T qw, StuckScan<T>& stuck) {
+    using V = Pack<T>;
+    const std::size_t k = this->k;
+    const T *w = this->w(i), *r = r_.data(), *s = this->s.data() + i;
+    T *column = this->w(i) + k * strip, *nu = this->nu.data() + i, *g = this->g.data() + i;
+    V acc[packs];
+    for (std::size_t p = 0; p < packs; ++p) acc[p] = V::load(gram + i + p * V::lanes);
+    for (std::size_t q = 0; q < k; ++q)
+      for (std::size_t p = 0; p < packs; ++p) acc[p] = fma(V::all(r[q]), V::load(w + q * strip + p * V::lanes), acc[p]);
+    V at = V::count() + V::all(static_cast<T>(i));
+    const auto finish = [&](std::size_t p, std::size_t chain) {
+      const V c = V::all(inverse) * acc[p];
+      const V new_nu = fma(V::all(-qy), c, V::load(nu + p * V::lanes));
+      const V new_g = fma(V::all(-qw), c, V::load(g + p * V::lanes));
+      c.store(column + p * V::lanes);
+      new_nu.store(nu + p * V::lanes);
+      new_g.store(g + p * V::lanes);
+      stuck.offer(chain, V::load(s + p * V::lanes), new_nu, new_g, at);
+      at = at + V::all(T(V::lanes));
+    };
+    for (std::size_t p = 0; p < packs; p += 2) {
+      finish(p, 0);
+      finish(p + 1, 1);
+    }
+  }
+
+  // W is cut into strips of rows that fit the registers, each stored column by column; w(i) + q * strip is entry i of
+  // column q.
+  static constexpr std::size_t strip = 8 * Pack<T>::lanes;
+  T* w(std::size_t i) { return w_.data() + i / strip * strip * this->block.rank + i % strip; }
+
   std::size_t kp_;
-  Aligned<T> w_, n_;    // W: columns of mp; N: columns of kp_, upper triangular
+  Aligned<T> w_, gram_;
+  Aligned<T> n_;        // N: columns of kp_, upper triangular
   Aligned<T> qy_, qw_;  // Q^T y, Q^T w
   Aligned<T> r_, beta_, cosine_, sine_, sum_;
 };

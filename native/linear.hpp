@@ -35,25 +35,14 @@ inline void combine(T* out, const T* base, const T* arrays, std::size_t stride, 
     combine_strip<T, 2>(out + i, base ? base + i : nullptr, arrays + i, stride, coefficients, count);
 }
 
-// Two combinations of the same arrays at once.
+// combine() for arrays that form an upper triangle: array j is zero past its entry j.
 template <class T>
-inline void combine_two(T* out_a, T* out_b, const T* arrays, std::size_t stride, const T* coefficients_a,
-                        const T* coefficients_b, std::size_t count, std::size_t n) {
-  constexpr std::size_t lanes = Pack<T>::lanes;
-  for (std::size_t i = 0; i < n; i += 2 * lanes) {
-    Pack<T> a0 = Pack<T>::all(0), a1 = a0, b0 = a0, b1 = a0;
-    for (std::size_t j = 0; j < count; ++j) {
-      const Pack<T> v0 = Pack<T>::load(arrays + j * stride + i), v1 = Pack<T>::load(arrays + j * stride + i + lanes);
-      const Pack<T> ca = Pack<T>::all(coefficients_a[j]), cb = Pack<T>::all(coefficients_b[j]);
-      a0 = fma(ca, v0, a0);
-      a1 = fma(ca, v1, a1);
-      b0 = fma(cb, v0, b0);
-      b1 = fma(cb, v1, b1);
-    }
-    a0.store(out_a + i);
-    a1.store(out_a + i + lanes);
-    b0.store(out_b + i);
-    b1.store(out_b + i + lanes);
+inline void combine_upper(T* out, const T* arrays, std::size_t stride, const T* coefficients, std::size_t count,
+                          std::size_t n) {
+  constexpr std::size_t width = 2 * Pack<T>::lanes;
+  for (std::size_t i = 0; i < n; i += width) {
+    const std::size_t first = i < count ? i : count;
+    combine_strip<T, 2>(out + i, nullptr, arrays + first * stride + i, stride, coefficients + first, count - first);
   }
 }
 

@@ -182,6 +182,7 @@ class OrthogonalSegment : public Segment<double> {
     solve(qy_.data(), xi.data());
     solve(qw_.data(), zeta.data());
     for (std::size_t i = 0; i < k; ++i) zeta[i] = -zeta[i];
+    scan_stuck();
   }
 
   Aligned<double> y_;

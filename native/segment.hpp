@@ -29,23 +29,6 @@ struct Event {
   T sign = 0;
 };
 
-// What every way of updating a piece (gram.hpp, orthogonal.hpp) keeps up to date, and all that next_event() reads.
-template <class T>
-struct Segment {
-  const Block<T>& block;
-  Aligned<T> s, nu, g;            // by column; s = 0 off S and on the padding
-  Aligned<T> xi, zeta;            // by place in `free`, zero past k
-  std::vector<std::size_t> free;  // F, in the order of the factor
-  std::size_t k = 0;              // |F|
-  T eta = 0, upsilon = 0;
-  T h1 = 0;  // ||A^T y||_1
-
-  explicit Segment(const Block<T>& b)
-      : block(b), s(b.mp), nu(b.mp), g(b.mp), xi(padded<T>(b.rank)), zeta(padded<T>(b.rank)), free(b.rank) {}
-
-  T h(T t) const { return eta - upsilon * t; }
-};
-
 // The least of the fractions a / b with b > 0, and where it stands; of equal ones the first. Compared by cross
 // multiplication, as divisions would take most of the search.
 template <class T>
@@ -74,6 +57,49 @@ struct Least {
   }
 };
 
+// The sums and the first release over the stuck components: eta, upsilon, and the least nu_i / g_i with s_i g_i > 0.
+// Two chains of comparisons side by side, since each waits on its last.
+template <class T>
+struct StuckScan {
+  Least<T> least[2];
+  Pack<T> eta = Pack<T>::all(0), upsilon = eta;
+  void offer(std::size_t chain, Pack<T> s, Pack<T> nu, Pack<T> g, Pack<T> at) {
+    const Pack<T> sn = s * nu, sg = s * g;
+    eta = eta + sn;
+    upsilon = upsilon + sg;
+    least[chain].offer(sn, sg, at);
+  }
+};
+
+// What every way of updating a piece (gram.hpp, orthogonal.hpp) keeps up to date, and all that next_event() reads.
+template <class T>
+struct Segment {
+  const Block<T>& block;
+  Aligned<T> s, nu, g;            // by column; s = 0 off S and on the padding
+  Aligned<T> xi, zeta;            // by place in `free`, zero past k
+  std::vector<std::size_t> free;  // F, in the order of the factor
+  std::size_t k = 0;              // |F|
+  StuckScan<T> stuck;             // of these s, nu and g
+  T eta = 0, upsilon = 0;
+  T h1 = 0;  // ||A^T y||_1
+
+  explicit Segment(const Block<T>& b)
+      : block(b), s(b.mp), nu(b.mp), g(b.mp), xi(padded<T>(b.rank)), zeta(padded<T>(b.rank)), free(b.rank) {}
+
+  T h(T t) const { return eta - upsilon * t; }
+
+  void scan_stuck() {
+    using V = Pack<T>;
+    stuck = {};
+    V at = V::count();
+    for (std::size_t i = 0; i < block.mp; i += 2 * V::lanes)
+      for (std::size_t chain = 0; chain < 2; ++chain, at = at + V::all(T(V::lanes))) {
+        const std::size_t j = i + chain * V::lanes;
+        stuck.offer(chain, V::load(&s[j]), V::load(&nu[j]), V::load(&g[j]), at);
+      }
+  }
+};
+
 // The end of the piece, and its eta and upsilon. Two events break it: a correlation c_i of S vanishes (s_i g_i > 0,
 // at t = nu_i / g_i), or a free x_i overtakes +-t (|zeta_i| > 1, at t = -sign(zeta_i) xi_i / (|zeta_i| - 1)). An index
 // that has just moved leads inwards by these signs, so it never undoes its move. A time that rounding puts before
@@ -85,24 +111,12 @@ Event<T> next_event(Segment<T>& seg, T now) {
   const V zero = V::all(0), one = V::all(1);
   const V step = V::all(static_cast<T>(lanes));
 
-  // Two chains of comparisons side by side: each waits on its last.
-  const T *signs = seg.s.data(), *nu = seg.nu.data(), *g = seg.g.data();
-  Least<T> release[2];
-  V eta = zero, upsilon = zero, at = V::count();
-  for (std::size_t i = 0; i < seg.block.mp; i += 2 * lanes)
-    for (std::size_t chain = 0; chain < 2; ++chain, at = at + step) {
-      const std::size_t j = i + chain * lanes;
-      const V s = V::load(signs + j), sn = s * V::load(nu + j), sg = s * V::load(g + j);
-      eta = eta + sn;
-      upsilon = upsilon + sg;
-      release[chain].offer(sn, sg, at);
-    }
-  seg.eta = sum(eta);
-  seg.upsilon = sum(upsilon);
+  seg.eta = sum(seg.stuck.eta);
+  seg.upsilon = sum(seg.stuck.upsilon);
 
   const T *zetas = seg.zeta.data(), *xis = seg.xi.data();
   Least<T> stick[2];
-  at = V::count();
+  V at = V::count();
   for (std::size_t i = 0; i < seg.k; i += 2 * lanes)
     for (std::size_t chain = 0; chain < 2; ++chain, at = at + step) {
       const V zeta = V::load(zetas + i + chain * lanes), xi = V::load(xis + i + chain * lanes);
@@ -114,7 +128,7 @@ Event<T> next_event(Segment<T>& seg, T now) {
   T t;
   // With |F| = rank - 1 the residual lives on a line: all correlations vanish together, at h = 0 and not before.
   if (seg.k + 1 < seg.block.rank) {
-    release[0].merged(release[1]).read(t, place);
+    seg.stuck.least[0].merged(seg.stuck.least[1]).read(t, place);
     if (t < event.t) event = {t, Move::release, place, 0};
   }
   stick[0].merged(stick[1]).read(t, place);
