@@ -2,12 +2,11 @@
 #pragma once
 
 #include <atomic>
-#include <exception>
+#include <memory>
 #include <mutex>
-#include <thread>
-#include <vector>
 
 #include "path.hpp"
+#include "threads.hpp"
 
 namespace antisparse::ANTISPARSE_ISA {
 
@@ -55,7 +54,7 @@ class Worker {
     constexpr std::size_t panel = Frame<T>::panel;
     for (std::size_t i = 0; i < dp; i += panel)
       for (std::size_t v = 0; v < count; v += tile)
-        combine_panel<T, tile>(&rotated_[v * dp + i], &job_.frame->rotation[i * d], &scaled_[v * dp], d, dp);
+        combine_panel<T, tile>(&rotated_[v * dp + i], dp, &job_.frame->rotation[i * d], &scaled_[v * dp], dp, d);
   }
 
   // False where a value does not fit T.
@@ -90,45 +89,23 @@ class Worker {
   int exponent_[chunk] = {};
 };
 
-// Threads take chunks of rows in order, so the first failing row is the same for any number of them.
+// Chunks of rows are taken in order, so the first failing row is the same for any number of threads.
 template <class T>
 SpreadFailure solve_batch(const SpreadJob<T>& job) {
   constexpr std::size_t chunk = Worker<T>::chunk;
-  std::atomic<std::size_t> next{0};
   std::atomic<bool> stop{false};
   std::mutex mutex;
   SpreadFailure first;
-  std::exception_ptr error;
-
-  auto work = [&] {
-    try {
-      Worker<T> worker(job);
-      while (!stop) {
-        const std::size_t begin = next.fetch_add(chunk);
-        if (begin >= job.n) return;
-        const SpreadFailure failure = worker.run(begin, std::min(begin + chunk, job.n));
-        if (failure.status == Status::ok) continue;
-        stop = true;
-        const std::lock_guard<std::mutex> lock(mutex);
-        if (first.status == Status::ok || failure.row < first.row) first = failure;
-      }
-    } catch (...) {
+  run_tasks((job.n + chunk - 1) / chunk, job.threads, [&] {
+    return [&, worker = std::make_unique<Worker<T>>(job)](std::size_t task) {
+      if (stop) return;
+      const SpreadFailure failure = worker->run(task * chunk, std::min((task + 1) * chunk, job.n));
+      if (failure.status == Status::ok) return;
       stop = true;
       const std::lock_guard<std::mutex> lock(mutex);
-      error = std::current_exception();
-    }
-  };
-
-  const std::size_t chunks = (job.n + chunk - 1) / chunk;
-  std::vector<std::thread> threads;
-  try {
-    while (threads.size() + 1 < std::min<std::size_t>(job.threads, chunks)) threads.emplace_back(work);
-  } catch (const std::system_error&) {
-    // No more threads to be had: those that started, and this one, do the work.
-  }
-  work();
-  for (std::thread& thread : threads) thread.join();
-  if (error) std::rethrow_exception(error);
+      if (first.status == Status::ok || failure.row < first.row) first = failure;
+    };
+  });
   return first;
 }
 

@@ -1,6 +1,8 @@
 // The kernels of each instruction set, and the choice among them.
 #pragma once
 
+#include "project.hpp"
+#include "scan.hpp"
 #include "spread.hpp"
 
 namespace antisparse {
@@ -9,6 +11,9 @@ struct Kernels {
   const char* isa;
   SpreadSolve<float> spread_float;
   SpreadSolve<double> spread_double;
+  Scan scan;
+  Project<float> project_float;
+  Project<double> project_double;
 };
 
 extern const Kernels portable_kernels;

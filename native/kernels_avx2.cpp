@@ -3,5 +3,7 @@
 #define ANTISPARSE_TARGET_AVX2 1
 #include "batch.hpp"
 #include "kernels.hpp"
+#include "project_batch.hpp"
+#include "scan_batch.hpp"
 
-const antisparse::Kernels antisparse::avx2_kernels = {"avx2", avx2::solve_batch<float>, avx2::solve_batch<double>};
+const antisparse::Kernels antisparse::avx2_kernels = {"avx2", avx2::solve_batch<float>, avx2::solve_batch<double>, avx2::scan, avx2::project<float>, avx2::project<double>};

@@ -1,6 +1,8 @@
 #define ANTISPARSE_ISA portable
 #include "batch.hpp"
 #include "kernels.hpp"
+#include "project_batch.hpp"
+#include "scan_batch.hpp"
 
 const antisparse::Kernels antisparse::portable_kernels = {"portable", portable::solve_batch<float>,
-                                                          portable::solve_batch<double>};
+                                                          portable::solve_batch<double>, portable::scan, portable::project<float>, portable::project<double>};

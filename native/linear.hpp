@@ -46,11 +46,11 @@ inline void combine_upper(T* out, const T* arrays, std::size_t stride, const T* 
   }
 }
 
-// out[v] = sum_j vectors[v][j] * arrays[j] for `tile` vectors that share every load of the arrays, each 64 bytes long
-// and one behind the other; vectors and outputs are `stride` apart. Each output is summed over j in order, so a
-// vector's result does not depend on the tile it came in.
+// out[v] = sum_j vectors[v][j] * arrays[j] for `tile` vectors that share every load of the arrays, each 64 bytes long and
+// one behind the other. Each output is summed over j in order, so a vector's result does not depend on its tile.
 template <class T, std::size_t tile>
-inline void combine_panel(T* out, const T* arrays, const T* vectors, std::size_t count, std::size_t stride) {
+inline void combine_panel(T* out, std::size_t out_stride, const T* arrays, const T* vectors, std::size_t stride,
+                          std::size_t count) {
   constexpr std::size_t lanes = Pack<T>::lanes, width = 64 / sizeof(T), packs = width / lanes;
   Pack<T> acc[tile][packs];
   for (std::size_t v = 0; v < tile; ++v)
@@ -64,7 +64,7 @@ inline void combine_panel(T* out, const T* arrays, const T* vectors, std::size_t
     }
   }
   for (std::size_t v = 0; v < tile; ++v)
-    for (std::size_t p = 0; p < packs; ++p) acc[v][p].store(out + v * stride + p * lanes);
+    for (std::size_t p = 0; p < packs; ++p) acc[v][p].store(out + v * out_stride + p * lanes);
 }
 
 template <class T>

@@ -5,6 +5,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cmath>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -13,6 +15,7 @@
 
 #include "kernels.hpp"
 #include "orthonormal.hpp"
+#include "scan.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -22,6 +25,7 @@ namespace {
 
 template <class T>
 using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Output = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 // An array of NumPy's that owns its memory.
@@ -107,6 +111,126 @@ class SpreadFrame {
   int exponent_;
 };
 
+// Codes in scan layout with their terms, ready to be searched. Keeps the arrays it was given alive.
+class ScanBase {
+ public:
+  using Codes = nb::ndarray<const std::uint8_t, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+  using Terms = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+  ScanBase(Codes blocks, std::size_t n, std::size_t bits, std::optional<Terms> scale, std::optional<Terms> bias,
+           float bias0)
+      : blocks_(blocks), scale_(scale), bias_(bias) {
+    const std::size_t count = (n + scan_block - 1) / scan_block;
+    if (bits == 0 || blocks.shape(0) != count || blocks.shape(1) != (bits + 7) / 8 || blocks.shape(2) != scan_block)
+      throw std::invalid_argument("the blocks do not fit n and bits");
+    base_.blocks = blocks.data();
+    base_.n = n;
+    base_.bits = bits;
+    base_.bytes = blocks.shape(1);
+    base_.bias0 = bias0;
+    if (!scale) return;
+    const std::size_t padded_n = count * scan_block;
+    if (scale->shape(0) != padded_n || (bias && bias->shape(0) != padded_n))
+      throw std::invalid_argument("terms must be padded to whole blocks");
+    base_.scale = scale->data();
+    base_.bias = bias ? bias->data() : nullptr;
+    reach_ = Aligned<float>(padded_n);
+    base_.reach = reach_.data();
+    base_.least_reach = base_.least_bias = std::numeric_limits<float>::infinity();
+    base_.most_bias = -base_.least_bias;
+    for (std::size_t i = 0; i < n; ++i) {
+      const float s = base_.scale[i], b = base_.bias ? base_.bias[i] : bias0;
+      if (!(s <= 0) || !std::isfinite(s) || !std::isfinite(b)) throw std::invalid_argument("terms out of range");
+      base_.least_bias = std::min(base_.least_bias, b);
+      base_.most_bias = std::max(base_.most_bias, b);
+      reach_[i] = -0.5f / s;
+      if (!std::isfinite(reach_[i])) {
+        reach_[i] = std::numeric_limits<float>::quiet_NaN();
+        continue;
+      }
+      base_.least_reach = std::min(base_.least_reach, reach_[i]);
+      base_.most_reach = std::max(base_.most_reach, reach_[i]);
+    }
+    base_.least_reach = std::min(base_.least_reach, base_.most_reach);
+  }
+
+  nb::typed<nb::tuple, nb::any, nb::any> search(Matrix<std::int32_t> weights, Vector units, std::size_t k,
+                                                unsigned threads) const {
+    ScanJob job = with(weights, units);
+    auto scores = array<double>(job.queries * k);
+    auto ids = array<std::int64_t>(job.queries * k);
+    job.k = k;
+    job.threads = threads;
+    job.scores = scores.get();
+    job.ids = ids.get();
+    {
+      nb::gil_scoped_release release;
+      kernels().scan(job);
+    }
+    return nb::make_tuple(owned(std::move(scores), {job.queries, k}), owned(std::move(ids), {job.queries, k}));
+  }
+
+  nb::ndarray<nb::numpy, double> score(Matrix<std::int32_t> weights, Vector units, Matrix<std::int64_t> ids) const {
+    const ScanJob base = with(weights, units);
+    const std::size_t count = ids.shape(1);
+    if (ids.shape(0) != base.queries) throw std::invalid_argument("one row of ids a query");
+    for (std::size_t i = 0; i < base.queries * count; ++i)
+      if (ids.data()[i] >= static_cast<std::int64_t>(base.n)) throw std::invalid_argument("an id is out of range");
+    auto scores = array<double>(base.queries * count);
+    ScoreJob job;
+    job.base = &base;
+    job.ids = ids.data();
+    job.count = count;
+    job.scores = scores.get();
+    {
+      nb::gil_scoped_release release;
+      score_codes(job);
+    }
+    return owned(std::move(scores), {base.queries, count});
+  }
+
+ private:
+  ScanJob with(const Matrix<std::int32_t>& weights, const Vector& units) const {
+    if (weights.shape(1) != base_.bits || units.shape(0) != weights.shape(0))
+      throw std::invalid_argument("the weights do not fit the codes");
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      if (std::abs(static_cast<std::int64_t>(weights.data()[i])) >= (1 << 24))
+        throw std::invalid_argument("a weight is out of range");
+    ScanJob job = base_;
+    job.weights = weights.data();
+    job.unit = units.data();
+    job.queries = weights.shape(0);
+    return job;
+  }
+
+  Codes blocks_;
+  std::optional<Terms> scale_, bias_;
+  Aligned<float> reach_;
+  ScanJob base_;
+};
+
+template <class T>
+nb::ndarray<nb::numpy, T> project(Matrix<T> x, Matrix<T> m, unsigned threads) {
+  if (x.shape(1) != m.shape(0)) throw std::invalid_argument("the matrices do not fit");
+  auto out = array<T>(x.shape(0) * m.shape(1));
+  ProjectJob<T> job;
+  job.x = x.data();
+  job.m = m.data();
+  job.out = out.get();
+  job.n = x.shape(0);
+  job.d = x.shape(1);
+  job.columns = m.shape(1);
+  job.threads = threads;
+  {
+    nb::gil_scoped_release release;
+    if constexpr (std::is_same_v<T, float>)
+      kernels().project_float(job);
+    else
+      kernels().project_double(job);
+  }
+  return owned(std::move(out), {job.n, job.columns});
+}
+
 }  // namespace
 
 NB_MODULE(_core, m) {
@@ -127,6 +251,14 @@ NB_MODULE(_core, m) {
         return orthonormal_rows(rows.data(), rows.shape(0), rows.shape(1));
       },
       "rows"_a.noconvert(), "Orthonormalise the rows in place; False where they are dependent.");
+  m.def("project", &project<float>, "x"_a.noconvert(), "m"_a.noconvert(), "threads"_a);
+  m.def("project", &project<double>, "x"_a.noconvert(), "m"_a.noconvert(), "threads"_a, "x @ m, row by row alike.");
+  nb::class_<ScanBase>(m, "ScanBase", "Codes in scan layout with their terms, ready to be searched.")
+      .def(nb::init<ScanBase::Codes, std::size_t, std::size_t, std::optional<ScanBase::Terms>,
+                    std::optional<ScanBase::Terms>, float>(),
+           "blocks"_a.noconvert(), "n"_a, "bits"_a, "scale"_a.noconvert().none(), "bias"_a.noconvert().none(), "bias0"_a)
+      .def("search", &ScanBase::search, "weights"_a.noconvert(), "units"_a.noconvert(), "k"_a, "threads"_a)
+      .def("score", &ScanBase::score, "weights"_a.noconvert(), "units"_a.noconvert(), "ids"_a.noconvert());
   nb::class_<SpreadFrame>(m, "SpreadFrame", "A frame prepared for the spread solver.")
       .def(nb::init<const std::vector<Matrix<double>>&, std::optional<Matrix<double>>, int>(), "blocks"_a,
            "rotation"_a.none(), "exponent"_a)

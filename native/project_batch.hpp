@@ -1,0 +1,38 @@
+// The projection: panels of columns, tiles of rows, threads.
+#pragma once
+
+#include <algorithm>
+
+#include "aligned.hpp"
+#include "linear.hpp"
+#include "project.hpp"
+#include "threads.hpp"
+
+namespace antisparse::ANTISPARSE_ISA {
+
+template <class T>
+void project(const ProjectJob<T>& job) {
+  constexpr std::size_t panel = alignment / sizeof(T), tile = 4, chunk = 256;
+  const std::size_t panels = (job.columns + panel - 1) / panel;
+  Aligned<T> packed(panels * job.d * panel);
+  for (std::size_t i = 0; i < job.d; ++i)
+    for (std::size_t j = 0; j < job.columns; ++j)
+      packed[(j / panel * job.d + i) * panel + j % panel] = job.m[i * job.columns + j];
+  run_tasks((job.n + chunk - 1) / chunk, job.threads, [&] {
+    return [&, rows = Aligned<T>(tile * job.d), out = Aligned<T>(tile * panel)](std::size_t task) mutable {
+      const std::size_t end = std::min((task + 1) * chunk, job.n);
+      for (std::size_t row = task * chunk; row < end; row += tile) {
+        const std::size_t count = std::min(tile, end - row);
+        std::copy_n(job.x + row * job.d, count * job.d, rows.data());
+        for (std::size_t p = 0; p < panels; ++p) {
+          combine_panel<T, tile>(out.data(), panel, &packed[p * job.d * panel], rows.data(), job.d, job.d);
+          for (std::size_t v = 0; v < count; ++v)
+            std::copy_n(&out[v * panel], std::min(panel, job.columns - p * panel),
+                        job.out + (row + v) * job.columns + p * panel);
+        }
+      }
+    };
+  });
+}
+
+}  // namespace antisparse::ANTISPARSE_ISA

@@ -1,0 +1,237 @@
+// The quantised pass of the scan: which of 32 codes at a time may still be among the best.
+//
+// Tables of D are divided by a step and rounded down, so that their sum never exceeds D / step. Narrow sums saturate at
+// 255, and the step is set so that the bound lands just below: two look-ups and two additions for 8 bits of 32 codes.
+// Wide sums have 16 bits, for long codes and for bounds that narrow ones cannot tell apart.
+#pragma once
+
+#ifndef ANTISPARSE_ISA
+#error "define ANTISPARSE_ISA (the namespace of the instruction set) before including prune.hpp"
+#endif
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#ifdef ANTISPARSE_TARGET_AVX2
+#include <immintrin.h>
+#endif
+
+#include "aligned.hpp"
+#include "query.hpp"
+
+namespace antisparse::ANTISPARSE_ISA {
+
+// What the pass compares with: a code may pass if its sum is at most `flat`, or, with terms, at most
+// slope * reach_i + offset * bias_i * reach_i + base (bias_i = 0 where it is the same for all).
+struct Limit {
+  float flat = 0, slope = 0, offset = 0, base = 0;
+};
+
+// A query's quantised tables.
+class Tables {
+ public:
+  explicit Tables(std::size_t nibbles) : entries_(nibbles * 16) {}
+
+  // For codes with D up to about `bound`. Wide entries stay below 128, so that two add up in a byte.
+  void build(const ExactTables& exact, double bound, bool wide) {
+    wide_ = wide;
+    std::int32_t largest = 1;
+    for (std::size_t i = 0; i < exact.nibbles(); ++i)
+      largest = std::max(largest, *std::max_element(exact.nibble(i), exact.nibble(i) + 16));
+    const double most = std::min(bound, static_cast<double>(exact.total));
+    // The largest entry; a wide sum of them all must fit 16 bits.
+    const int cap = wide ? std::min<int>(127, static_cast<int>(65535 / exact.nibbles())) : 255;
+    // Below 1 a step gains nothing: the sums are integers.
+    step_ = std::max(wide ? static_cast<double>(largest) / cap : most / 254, 1.0);
+    // Rounded down; the factor keeps the rounding of the quotient itself from reaching the next integer.
+    const double inverse = step_ == 1 ? 1 : (1 - 1e-15) / step_;
+    for (std::size_t i = 0; i < entries_.size(); ++i)
+      entries_[i] = static_cast<std::uint8_t>(std::min(static_cast<int>(exact.nibble(0)[i] * inverse), cap));
+  }
+
+  bool wide() const { return wide_; }
+  double step() const { return step_; }
+  const std::uint8_t* data() const { return entries_.data(); }
+
+ private:
+  bool wide_ = false;
+  double step_ = 1;
+  Aligned<std::uint8_t> entries_;
+};
+
+#ifdef ANTISPARSE_TARGET_AVX2
+
+// Per-code limits of 32 codes as 8-bit or 16-bit integers, rounded down, saturated.
+struct Limits {
+  static void lanes(const float* reach, const float* bias, const Limit& limit, __m256i out[4]) {
+    const __m256 slope = _mm256_set1_ps(limit.slope), offset = _mm256_set1_ps(limit.offset);
+    const __m256 base = _mm256_set1_ps(limit.base);
+    for (int p = 0; p < 4; ++p) {
+      const __m256 r = _mm256_loadu_ps(reach + 8 * p);
+      __m256 value = slope;
+      if (bias) value = _mm256_fmadd_ps(offset, _mm256_loadu_ps(bias + 8 * p), slope);
+      value = _mm256_fmadd_ps(value, r, base);
+      // Out of an integer's range means far above or below any sum; NaN (no reach) comes out of both as 70000.
+      value = _mm256_min_ps(_mm256_max_ps(_mm256_set1_ps(-1), value), _mm256_set1_ps(70000));
+      out[p] = _mm256_cvttps_epi32(value);
+    }
+  }
+  static __m256i bytes(const float* reach, const float* bias, const Limit& limit) {
+    __m256i v[4];
+    lanes(reach, bias, limit, v);
+    const __m256i packed = _mm256_packus_epi16(_mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3]));
+    return _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+  }
+  // Codes 0..15 and 16..31.
+  static void words(const float* reach, const float* bias, const Limit& limit, __m256i out[2]) {
+    __m256i v[4];
+    lanes(reach, bias, limit, v);
+    for (int h = 0; h < 2; ++h)
+      out[h] = _mm256_permute4x64_epi64(_mm256_packus_epi32(v[2 * h], v[2 * h + 1]), 0xD8);
+  }
+};
+
+inline __m256i table(const std::uint8_t* p) {
+  return _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(p)));
+}
+
+// Narrow sums of `blocks` blocks for `queries` queries at once.
+template <int queries, int blocks>
+inline void narrow_sums(const std::uint8_t* codes, std::size_t bytes, const std::uint8_t* const* tables,
+                        __m256i sums[queries][blocks]) {
+  const __m256i low = _mm256_set1_epi8(15);
+  for (int q = 0; q < queries; ++q)
+    for (int b = 0; b < blocks; ++b) sums[q][b] = _mm256_setzero_si256();
+  for (std::size_t j = 0; j < bytes; ++j) {
+    __m256i high_nibble[blocks], low_nibble[blocks];
+    for (int b = 0; b < blocks; ++b) {
+      const __m256i c = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes + (b * bytes + j) * scan_block));
+      high_nibble[b] = _mm256_and_si256(_mm256_srli_epi16(c, 4), low);
+      low_nibble[b] = _mm256_and_si256(c, low);
+    }
+    for (int q = 0; q < queries; ++q) {
+      const __m256i th = table(tables[q] + 32 * j), tl = table(tables[q] + 32 * j + 16);
+      for (int b = 0; b < blocks; ++b) {
+        sums[q][b] = _mm256_adds_epu8(sums[q][b], _mm256_shuffle_epi8(th, high_nibble[b]));
+        sums[q][b] = _mm256_adds_epu8(sums[q][b], _mm256_shuffle_epi8(tl, low_nibble[b]));
+      }
+    }
+  }
+}
+
+inline std::uint32_t at_most(__m256i sum, __m256i limit) {
+  return static_cast<std::uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_min_epu8(sum, limit), sum)));
+}
+
+// masks[q][b]: bit i is set where code i of block b may pass for query q.
+template <int queries>
+inline void prune_narrow(const ScanJob& job, std::size_t first, std::size_t count, const std::uint8_t* const* tables,
+                         const Limit* limits, std::uint32_t* const* masks) {
+  const auto finish = [&](std::size_t b, int q, __m256i sum) {
+    __m256i limit;
+    if (job.scale) {
+      const std::size_t at = (first + b) * scan_block;
+      limit = Limits::bytes(job.reach + at, job.bias ? job.bias + at : nullptr, limits[q]);
+    } else {
+      limit = _mm256_set1_epi8(static_cast<char>(static_cast<int>(limits[q].flat)));
+    }
+    masks[q][b] = at_most(sum, limit);
+  };
+  std::size_t b = 0;
+  constexpr int together = 2;
+  for (; b + together <= count; b += together) {
+    __m256i sums[queries][together];
+    narrow_sums<queries, together>(job.blocks + (first + b) * job.bytes * scan_block, job.bytes, tables, sums);
+    for (int q = 0; q < queries; ++q)
+      for (int i = 0; i < together; ++i) finish(b + i, q, sums[q][i]);
+  }
+  for (; b < count; ++b) {
+    __m256i sums[queries][1];
+    narrow_sums<queries, 1>(job.blocks + (first + b) * job.bytes * scan_block, job.bytes, tables, sums);
+    for (int q = 0; q < queries; ++q) finish(b, q, sums[q][0]);
+  }
+}
+
+// The same with 16-bit sums: even[i] holds codes 2 i, odd[i] codes 2 i + 1. Two entries below 128 add up in a byte; the
+// even sums gather 256 times the odd ones too, which is taken off at the end.
+template <int queries>
+inline void prune_wide(const ScanJob& job, std::size_t first, std::size_t count, const std::uint8_t* const* tables,
+                       const Limit* limits, std::uint32_t* const* masks) {
+  const __m256i low = _mm256_set1_epi8(15);
+  for (std::size_t b = 0; b < count; ++b) {
+    const std::uint8_t* codes = job.blocks + (first + b) * job.bytes * scan_block;
+    __m256i both[queries], odd[queries];
+    for (int q = 0; q < queries; ++q) both[q] = odd[q] = _mm256_setzero_si256();
+    for (std::size_t j = 0; j < job.bytes; ++j) {
+      const __m256i c = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes + j * scan_block));
+      const __m256i h = _mm256_and_si256(_mm256_srli_epi16(c, 4), low), l = _mm256_and_si256(c, low);
+      for (int q = 0; q < queries; ++q) {
+        const __m256i sum = _mm256_add_epi8(_mm256_shuffle_epi8(table(tables[q] + 32 * j), h),
+                                            _mm256_shuffle_epi8(table(tables[q] + 32 * j + 16), l));
+        both[q] = _mm256_add_epi16(both[q], sum);
+        odd[q] = _mm256_add_epi16(odd[q], _mm256_srli_epi16(sum, 8));
+      }
+    }
+    for (int q = 0; q < queries; ++q) {
+      const __m256i even = _mm256_sub_epi16(both[q], _mm256_slli_epi16(odd[q], 8));
+      // Back to the order of the codes: 0..15 and 16..31.
+      const __m256i lo = _mm256_unpacklo_epi16(even, odd[q]), hi = _mm256_unpackhi_epi16(even, odd[q]);
+      const __m256i sums[2] = {_mm256_permute2x128_si256(lo, hi, 0x20), _mm256_permute2x128_si256(lo, hi, 0x31)};
+      __m256i limit[2];
+      if (job.scale) {
+        const std::size_t at = (first + b) * scan_block;
+        Limits::words(job.reach + at, job.bias ? job.bias + at : nullptr, limits[q], limit);
+      } else {
+        limit[0] = limit[1] = _mm256_set1_epi16(static_cast<short>(static_cast<int>(limits[q].flat)));
+      }
+      __m256i pass[2];
+      for (int i = 0; i < 2; ++i) pass[i] = _mm256_cmpeq_epi16(_mm256_min_epu16(sums[i], limit[i]), sums[i]);
+      const __m256i packed = _mm256_permute4x64_epi64(_mm256_packs_epi16(pass[0], pass[1]), 0xD8);
+      masks[q][b] = static_cast<std::uint32_t>(_mm256_movemask_epi8(packed));
+    }
+  }
+}
+
+#else
+
+template <int queries>
+inline void prune_any(const ScanJob& job, std::size_t first, std::size_t count, const std::uint8_t* const* tables,
+                      const Limit* limits, std::uint32_t* const* masks, int most) {
+  for (std::size_t b = 0; b < count; ++b)
+    for (int q = 0; q < queries; ++q) {
+      const std::uint8_t* codes = job.blocks + (first + b) * job.bytes * scan_block;
+      int sums[scan_block] = {};
+      for (std::size_t j = 0; j < job.bytes; ++j)
+        for (std::size_t i = 0; i < scan_block; ++i) {
+          const std::uint8_t c = codes[j * scan_block + i];
+          sums[i] += tables[q][32 * j + (c >> 4)] + tables[q][32 * j + 16 + (c & 15)];
+        }
+      std::uint32_t mask = 0;
+      for (std::size_t i = 0; i < scan_block; ++i) {
+        float limit = limits[q].flat;
+        if (job.scale) {
+          const std::size_t at = (first + b) * scan_block + i;
+          limit = (limits[q].slope + limits[q].offset * (job.bias ? job.bias[at] : 0)) * job.reach[at] + limits[q].base;
+        }
+        mask |= static_cast<std::uint32_t>(!(static_cast<float>(std::min(sums[i], most)) > limit)) << i;
+      }
+      masks[q][b] = mask;
+    }
+}
+
+template <int queries>
+inline void prune_narrow(const ScanJob& job, std::size_t first, std::size_t count, const std::uint8_t* const* tables,
+                         const Limit* limits, std::uint32_t* const* masks) {
+  prune_any<queries>(job, first, count, tables, limits, masks, 255);
+}
+
+template <int queries>
+inline void prune_wide(const ScanJob& job, std::size_t first, std::size_t count, const std::uint8_t* const* tables,
+                       const Limit* limits, std::uint32_t* const* masks) {
+  prune_any<queries>(job, first, count, tables, limits, masks, 65535);
+}
+
+#endif
+
+}  // namespace antisparse::ANTISPARSE_ISA

@@ -1,0 +1,50 @@
+// The scan's interface: the k codes of least score for each query, by one linear form (docs/search.md).
+//
+// Codes stand in blocks of 32: byte j of the 32 codes of a block is contiguous. A query has one integer weight W_j a bit;
+// with b in {-1, +1}, S = sum_j W_j b_j and D = sum of |W_j| over the bits that disagree with the sign of W_j, so that
+// S = T - 2 D with T = sum_j |W_j|. The score of code i is
+//
+//   D                                        where there are no terms
+//   bias_i + scale_i * (S * unit)            else, scale_i <= 0, in double, each operation rounded once
+//
+// and codes are ordered by (score, id). Sums are exact integers: the result depends on nothing but the input.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace antisparse {
+
+constexpr std::size_t scan_block = 32;
+
+struct ScanJob {
+  const std::uint8_t* blocks = nullptr;  // ceil(n / 32) blocks of 32 * bytes
+  std::size_t n = 0, bits = 0, bytes = 0;
+  const float* scale = nullptr;  // n padded to a block, or null: no terms
+  const float* bias = nullptr;   // n padded to a block, or null: bias0 for all
+  float bias0 = 0;
+  const float* reach = nullptr;  // with terms: 1 / (-2 scale_i), NaN where scale_i = 0
+  float least_reach = 0, most_reach = 0, least_bias = 0, most_bias = 0;  // over all codes, NaN left out
+
+  const std::int32_t* weights = nullptr;  // queries x bits, |W_j| < 2^24
+  const double* unit = nullptr;           // one a query
+  std::size_t queries = 0, k = 0;
+  unsigned threads = 1;
+
+  double* scores = nullptr;      // queries x k, ascending; infinity where there are fewer than k codes
+  std::int64_t* ids = nullptr;   // queries x k; -1 where there are fewer than k codes
+};
+
+// The scores of given codes: ids is queries x count, each in [0, n) or negative for none (score infinity).
+struct ScoreJob {
+  const ScanJob* base = nullptr;
+  const std::int64_t* ids = nullptr;
+  std::size_t count = 0;
+  double* scores = nullptr;
+};
+
+using Scan = void (*)(const ScanJob&);
+
+void score_codes(const ScoreJob& job);
+
+}  // namespace antisparse

@@ -1,0 +1,162 @@
+// The scan: chunks of blocks, groups of queries that share them, threads.
+#pragma once
+
+#include <memory>
+
+#include "prune.hpp"
+#include "threads.hpp"
+
+namespace antisparse::ANTISPARSE_ISA {
+
+// A query on its way through a range of blocks.
+class ScanQuery {
+ public:
+  ScanQuery(const ScanJob& job, std::size_t query)
+      : best(job.k),
+        job_(job),
+        unit_(job.unit[query]),
+        exact_(job.weights + query * job.bits, job.bits, job.bytes),
+        tables_(2 * job.bytes) {}
+
+  // Ready for the next chunk: the limit that the best so far set, and tables fit to tell codes apart near it.
+  void prepare() {
+    const double bound = best.bound();
+    const double most = most_disagreement(bound);
+    if (!built_ || (!tables_.wide() && most < 0.85 * built_for_)) build(most);
+    limit = {};
+    if (bound == std::numeric_limits<double>::infinity()) {
+      limit.flat = limit.base = 65535;
+    } else if (!job_.scale) {
+      // Codes come in the order of ids, so one that ties with the worst is too late.
+      limit.flat = static_cast<float>(std::min(std::max((bound - 1) / tables_.step(), 0.0), 65535.0));
+    } else {
+      const double per = 1 / (unit_ * tables_.step());
+      limit.slope = static_cast<float>((bound - (job_.bias ? 0.0 : job_.bias0)) * per);
+      limit.offset = static_cast<float>(-per);
+      const double base = static_cast<double>(exact_.total) / 2 / tables_.step();
+      const double size = (std::abs(bound) + std::max(std::abs(job_.least_bias), std::abs(job_.most_bias))) * per;
+      // The limits are formed in float: room for their rounding.
+      limit.base = static_cast<float>(base + 1e-6 * (size * job_.most_reach + base) + 1e-3);
+    }
+    if (!tables_.wide()) limit.flat = std::min(limit.flat, 255.0f);
+  }
+
+  // The codes that passed, scored exactly.
+  void collect(std::size_t first_block, std::size_t count, const std::uint32_t* masks) {
+    std::size_t passed = 0;
+    for (std::size_t b = 0; b < count; ++b) {
+      std::uint32_t mask = masks[b];
+      const std::size_t start = (first_block + b) * scan_block;
+      if (start + scan_block > job_.n) mask &= (std::uint32_t{1} << (job_.n - start)) - 1;
+      for (std::size_t i = 0; mask; ++i, mask >>= 1) {
+        if (!(mask & 1)) continue;
+        ++passed;
+        best.offer({exact_score(job_, exact_, unit_, start + i), static_cast<std::int64_t>(start + i)});
+      }
+    }
+    // Too many for narrow sums to be worth their speed.
+    if (!tables_.wide() && count >= 32 && passed * 48 > count * scan_block) {
+      prefer_wide_ = true;
+      built_ = false;
+    }
+  }
+
+  bool wide() const { return tables_.wide(); }
+  const std::uint8_t* tables() const { return tables_.data(); }
+
+  Best best;
+  Limit limit;
+
+ private:
+  void build(double most) {
+    tables_.build(exact_, most, prefer_wide_);
+    built_for_ = most;
+    built_ = true;
+  }
+
+  // The largest D of a code whose score is at most `bound`.
+  double most_disagreement(double bound) const {
+    const double total = static_cast<double>(exact_.total);
+    if (!job_.scale) return std::min(bound, total);
+    const double room = (bound - (job_.bias ? job_.least_bias : job_.bias0)) / unit_;
+    return std::min(std::max(total / 2 + room * (room > 0 ? job_.most_reach : job_.least_reach), 1.0), total);
+  }
+
+  const ScanJob& job_;
+  double unit_;
+  ExactTables exact_;
+  Tables tables_;
+  double built_for_ = 0;
+  bool built_ = false, prefer_wide_ = false;
+};
+
+template <int count>
+void prune_group(const ScanJob& job, ScanQuery* const* queries, std::size_t first, std::size_t blocks,
+                 std::vector<std::uint32_t>& masks) {
+  const std::uint8_t* tables[count];
+  Limit limits[count];
+  std::uint32_t* out[count];
+  for (int q = 0; q < count; ++q) {
+    tables[q] = queries[q]->tables();
+    limits[q] = queries[q]->limit;
+    out[q] = masks.data() + q * blocks;
+  }
+  if (queries[0]->wide())
+    prune_wide<count>(job, first, blocks, tables, limits, out);
+  else
+    prune_narrow<count>(job, first, blocks, tables, limits, out);
+  for (int q = 0; q < count; ++q) queries[q]->collect(first, blocks, out[q]);
+}
+
+// All queries over the blocks [first, end). A chunk stays in cache while all of them pass it; the first ones are short,
+// since what they find sets the limits for the rest.
+inline void scan_blocks(const ScanJob& job, std::vector<std::unique_ptr<ScanQuery>>& queries, std::size_t first,
+                        std::size_t end) {
+  const std::size_t block_bytes = scan_block * (job.bytes + (job.scale ? 8 : 0));
+  const std::size_t longest = std::max<std::size_t>(64, (std::size_t{128} << 10) / block_bytes);
+  std::vector<std::uint32_t> masks(4 * longest);
+  std::vector<ScanQuery*> order;
+  std::size_t length = 4;
+  for (std::size_t at = first; at < end; at += length, length = std::min(2 * length, longest)) {
+    const std::size_t blocks = std::min(length, end - at);
+    for (auto& query : queries) query->prepare();
+    for (const bool wide : {false, true}) {
+      order.clear();
+      for (auto& query : queries)
+        if (query->wide() == wide) order.push_back(query.get());
+      std::size_t i = 0;
+      for (; i + 4 <= order.size(); i += 4) prune_group<4>(job, &order[i], at, blocks, masks);
+      for (; i + 2 <= order.size(); i += 2) prune_group<2>(job, &order[i], at, blocks, masks);
+      for (; i < order.size(); ++i) prune_group<1>(job, &order[i], at, blocks, masks);
+    }
+  }
+}
+
+inline void scan(const ScanJob& job) {
+  constexpr std::size_t group = 64, shortest = 512;  // queries a task, blocks a range
+  const std::size_t blocks = (job.n + scan_block - 1) / scan_block, groups = (job.queries + group - 1) / group;
+  // Several ranges only where groups of queries alone do not keep the threads busy: each range starts without a limit.
+  std::size_t ranges = 1;
+  if (groups < 4 * job.threads) ranges = std::max<std::size_t>(1, std::min<std::size_t>(job.threads, blocks / shortest));
+  std::vector<std::vector<std::unique_ptr<ScanQuery>>> found(groups * ranges);
+  run_tasks(groups * ranges, job.threads, [&] { return [&](std::size_t task) {
+    const std::size_t g = task / ranges, range = task % ranges, first = g * group;
+    auto& queries = found[task];
+    for (std::size_t q = first; q < std::min(first + group, job.queries); ++q)
+      queries.push_back(std::make_unique<ScanQuery>(job, q));
+    scan_blocks(job, queries, blocks * range / ranges, blocks * (range + 1) / ranges);
+    if (ranges > 1) return;
+    for (std::size_t q = 0; q < queries.size(); ++q)
+      queries[q]->best.write(job.scores + (first + q) * job.k, job.ids + (first + q) * job.k);
+    queries.clear();
+  }; });
+  if (ranges == 1) return;
+  for (std::size_t g = 0; g < groups; ++g)
+    for (std::size_t q = 0; q < found[g * ranges].size(); ++q) {
+      Best& best = found[g * ranges][q]->best;
+      for (std::size_t range = 1; range < ranges; ++range) best.merge(found[g * ranges + range][q]->best);
+      best.write(job.scores + (g * group + q) * job.k, job.ids + (g * group + q) * job.k);
+    }
+}
+
+}  // namespace antisparse::ANTISPARSE_ISA
