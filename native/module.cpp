@@ -146,6 +146,7 @@ class ScanBase {
       reach_[i] = -0.5f / s;
       if (!std::isfinite(reach_[i])) {
         reach_[i] = std::numeric_limits<float>::quiet_NaN();
+        base_.unreachable = true;
         continue;
       }
       base_.least_reach = std::min(base_.least_reach, reach_[i]);

@@ -26,14 +26,15 @@ namespace antisparse::ANTISPARSE_ISA {
 // slope * reach_i + offset * bias_i * reach_i + base (bias_i = 0 where it is the same for all).
 struct Limit {
   float flat = 0, slope = 0, offset = 0, base = 0;
+  bool clamp = true;  // the formula may leave the range of an integer
 };
 
 // A query's quantised tables.
 class Tables {
  public:
-  explicit Tables(std::size_t nibbles) : entries_(nibbles * 16) {}
+  explicit Tables(std::size_t nibbles) : used_(nibbles * 16), entries_((nibbles + 2) * 16) {}
 
-  // For codes with D up to about `bound`. Wide entries stay below 128, so that two add up in a byte.
+  // For codes with D up to about `bound`. Wide entries stay below 64, so that four add up in a byte.
   void build(const ExactTables& exact, double bound, bool wide) {
     wide_ = wide;
     std::int32_t largest = 1;
@@ -41,12 +42,12 @@ class Tables {
       largest = std::max(largest, *std::max_element(exact.nibble(i), exact.nibble(i) + 16));
     const double most = std::min(bound, static_cast<double>(exact.total));
     // The largest entry; a wide sum of them all must fit 16 bits.
-    const int cap = wide ? std::min<int>(127, static_cast<int>(65535 / exact.nibbles())) : 255;
+    const int cap = wide ? std::min<int>(63, static_cast<int>(65535 / exact.nibbles())) : 255;
     // Below 1 a step gains nothing: the sums are integers.
     step_ = std::max(wide ? static_cast<double>(largest) / cap : most / 254, 1.0);
     // Rounded down; the factor keeps the rounding of the quotient itself from reaching the next integer.
     const double inverse = step_ == 1 ? 1 : (1 - 1e-15) / step_;
-    for (std::size_t i = 0; i < entries_.size(); ++i)
+    for (std::size_t i = 0; i < used_; ++i)
       entries_[i] = static_cast<std::uint8_t>(std::min(static_cast<int>(exact.nibble(0)[i] * inverse), cap));
   }
 
@@ -57,25 +58,31 @@ class Tables {
  private:
   bool wide_ = false;
   double step_ = 1;
-  Aligned<std::uint8_t> entries_;
+  std::size_t used_;
+  Aligned<std::uint8_t> entries_;  // and zeros for a byte more
 };
 
 #ifdef ANTISPARSE_TARGET_AVX2
 
 // Per-code limits of 32 codes as 8-bit or 16-bit integers, rounded down, saturated.
 struct Limits {
+  template <bool clamp>
   static void lanes(const float* reach, const float* bias, const Limit& limit, __m256i out[4]) {
-    const __m256 slope = _mm256_set1_ps(limit.slope), offset = _mm256_set1_ps(limit.offset);
-    const __m256 base = _mm256_set1_ps(limit.base);
+    const __m256 slope = _mm256_set1_ps(limit.slope), base = _mm256_set1_ps(limit.base);
     for (int p = 0; p < 4; ++p) {
-      const __m256 r = _mm256_loadu_ps(reach + 8 * p);
       __m256 value = slope;
-      if (bias) value = _mm256_fmadd_ps(offset, _mm256_loadu_ps(bias + 8 * p), slope);
-      value = _mm256_fmadd_ps(value, r, base);
+      if (bias) value = _mm256_fmadd_ps(_mm256_set1_ps(limit.offset), _mm256_loadu_ps(bias + 8 * p), slope);
+      value = _mm256_fmadd_ps(value, _mm256_loadu_ps(reach + 8 * p), base);
       // Out of an integer's range means far above or below any sum; NaN (no reach) comes out of both as 70000.
-      value = _mm256_min_ps(_mm256_max_ps(_mm256_set1_ps(-1), value), _mm256_set1_ps(70000));
+      if (clamp) value = _mm256_min_ps(_mm256_max_ps(_mm256_set1_ps(-1), value), _mm256_set1_ps(70000));
       out[p] = _mm256_cvttps_epi32(value);
     }
+  }
+  static void lanes(const float* reach, const float* bias, const Limit& limit, __m256i out[4]) {
+    if (limit.clamp)
+      lanes<true>(reach, bias, limit, out);
+    else
+      lanes<false>(reach, bias, limit, out);
   }
   static __m256i bytes(const float* reach, const float* bias, const Limit& limit) {
     __m256i v[4];
@@ -105,6 +112,9 @@ inline void narrow_sums(const std::uint8_t* codes, std::size_t bytes, const std:
     for (int b = 0; b < blocks; ++b) sums[q][b] = _mm256_setzero_si256();
   for (std::size_t j = 0; j < bytes; ++j) {
     __m256i high_nibble[blocks], low_nibble[blocks];
+    if (queries == 1)  // nothing is reused: ask for what comes next
+      for (int b = 0; b < blocks; b += 2)
+        _mm_prefetch(reinterpret_cast<const char*>(codes + (b * bytes + 2 * j) * scan_block + 4096), _MM_HINT_T0);
     for (int b = 0; b < blocks; ++b) {
       const __m256i c = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes + (b * bytes + j) * scan_block));
       high_nibble[b] = _mm256_and_si256(_mm256_srli_epi16(c, 4), low);
@@ -139,7 +149,7 @@ inline void prune_narrow(const ScanJob& job, std::size_t first, std::size_t coun
     masks[q][b] = at_most(sum, limit);
   };
   std::size_t b = 0;
-  constexpr int together = 2;
+  constexpr int together = queries == 1 ? 4 : 2;
   for (; b + together <= count; b += together) {
     __m256i sums[queries][together];
     narrow_sums<queries, together>(job.blocks + (first + b) * job.bytes * scan_block, job.bytes, tables, sums);
@@ -153,7 +163,7 @@ inline void prune_narrow(const ScanJob& job, std::size_t first, std::size_t coun
   }
 }
 
-// The same with 16-bit sums: even[i] holds codes 2 i, odd[i] codes 2 i + 1. Two entries below 128 add up in a byte; the
+// The same with 16-bit sums: even[i] holds codes 2 i, odd[i] codes 2 i + 1. Four entries below 64 add up in a byte; the
 // even sums gather 256 times the odd ones too, which is taken off at the end.
 template <int queries>
 inline void prune_wide(const ScanJob& job, std::size_t first, std::size_t count, const std::uint8_t* const* tables,
@@ -163,12 +173,21 @@ inline void prune_wide(const ScanJob& job, std::size_t first, std::size_t count,
     const std::uint8_t* codes = job.blocks + (first + b) * job.bytes * scan_block;
     __m256i both[queries], odd[queries];
     for (int q = 0; q < queries; ++q) both[q] = odd[q] = _mm256_setzero_si256();
-    for (std::size_t j = 0; j < job.bytes; ++j) {
-      const __m256i c = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes + j * scan_block));
-      const __m256i h = _mm256_and_si256(_mm256_srli_epi16(c, 4), low), l = _mm256_and_si256(c, low);
+    for (std::size_t j = 0; j < job.bytes; j += 2) {
+      __m256i nibbles[4];
+      for (std::size_t i = 0; i < 2; ++i) {
+        // An odd last byte is paired with itself: the tables are padded with zeros.
+        const std::size_t byte = std::min(j + i, job.bytes - 1);
+        const __m256i c = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes + byte * scan_block));
+        nibbles[2 * i] = _mm256_and_si256(_mm256_srli_epi16(c, 4), low);
+        nibbles[2 * i + 1] = _mm256_and_si256(c, low);
+      }
       for (int q = 0; q < queries; ++q) {
-        const __m256i sum = _mm256_add_epi8(_mm256_shuffle_epi8(table(tables[q] + 32 * j), h),
-                                            _mm256_shuffle_epi8(table(tables[q] + 32 * j + 16), l));
+        const std::uint8_t* t = tables[q] + 32 * j;
+        const __m256i sum = _mm256_add_epi8(_mm256_add_epi8(_mm256_shuffle_epi8(table(t), nibbles[0]),
+                                                            _mm256_shuffle_epi8(table(t + 16), nibbles[1])),
+                                            _mm256_add_epi8(_mm256_shuffle_epi8(table(t + 32), nibbles[2]),
+                                                            _mm256_shuffle_epi8(table(t + 48), nibbles[3])));
         both[q] = _mm256_add_epi16(both[q], sum);
         odd[q] = _mm256_add_epi16(odd[q], _mm256_srli_epi16(sum, 8));
       }

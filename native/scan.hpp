@@ -24,6 +24,7 @@ struct ScanJob {
   const float* bias = nullptr;   // n padded to a block, or null: bias0 for all
   float bias0 = 0;
   const float* reach = nullptr;  // with terms: 1 / (-2 scale_i), NaN where scale_i = 0
+  bool unreachable = false;      // some reach is NaN
   float least_reach = 0, most_reach = 0, least_bias = 0, most_bias = 0;  // over all codes, NaN left out
 
   const std::int32_t* weights = nullptr;  // queries x bits, |W_j| < 2^24

@@ -1,12 +1,30 @@
 // The scan: chunks of blocks, groups of queries that share them, threads.
 #pragma once
 
+#include <cstring>
 #include <memory>
 
 #include "prune.hpp"
 #include "threads.hpp"
 
 namespace antisparse::ANTISPARSE_ISA {
+
+inline int trailing_zeros(std::uint32_t mask) {
+#ifdef __GNUC__
+  return __builtin_ctz(mask);
+#else
+  int count = 0;
+  while (!(mask >> count & 1)) ++count;
+  return count;
+#endif
+}
+
+// Whether eight masks are all zero, as nearly all are.
+inline bool none(const std::uint32_t* masks) {
+  std::uint64_t pairs[4];
+  std::memcpy(pairs, masks, sizeof pairs);
+  return (pairs[0] | pairs[1] | pairs[2] | pairs[3]) == 0;
+}
 
 // A query on its way through a range of blocks.
 class ScanQuery {
@@ -37,6 +55,7 @@ class ScanQuery {
       const double size = (std::abs(bound) + std::max(std::abs(job_.least_bias), std::abs(job_.most_bias))) * per;
       // The limits are formed in float: room for their rounding.
       limit.base = static_cast<float>(base + 1e-6 * (size * job_.most_reach + base) + 1e-3);
+      limit.clamp = job_.unreachable || !(size * job_.most_reach + base < 1e9);
     }
     if (!tables_.wide()) limit.flat = std::min(limit.flat, 255.0f);
   }
@@ -45,13 +64,17 @@ class ScanQuery {
   void collect(std::size_t first_block, std::size_t count, const std::uint32_t* masks) {
     std::size_t passed = 0;
     for (std::size_t b = 0; b < count; ++b) {
+      while (b + 8 <= count && none(masks + b)) b += 8;
+      if (b == count) break;
       std::uint32_t mask = masks[b];
       const std::size_t start = (first_block + b) * scan_block;
       if (start + scan_block > job_.n) mask &= (std::uint32_t{1} << (job_.n - start)) - 1;
-      for (std::size_t i = 0; mask; ++i, mask >>= 1) {
-        if (!(mask & 1)) continue;
+      for (std::size_t i = start; mask; ++i, mask >>= 1) {
+        const int skip = trailing_zeros(mask);
+        i += skip;
+        mask >>= skip;
         ++passed;
-        best.offer({exact_score(job_, exact_, unit_, start + i), static_cast<std::int64_t>(start + i)});
+        best.offer({exact_score(job_, exact_, unit_, i), static_cast<std::int64_t>(i)});
       }
     }
     // Too many for narrow sums to be worth their speed.

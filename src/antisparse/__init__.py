@@ -1,8 +1,20 @@
 """Compact binary codes for vectors, by anti-sparse coding (Jégou, Furon, Fuchs, 2011)."""
 
+from importlib import import_module
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
-from antisparse.errors import AccuracyError, AntisparseError, InputError, InputTypeError, RankError, StepLimitError
+from antisparse.codes import CodeLayout, from_lsb_first, hamming, hamming_search, pack, to_lsb_first, unpack
+from antisparse.errors import (
+    AccuracyError,
+    AntisparseError,
+    FormatError,
+    InputError,
+    InputTypeError,
+    RankError,
+    StepLimitError,
+    UnsupportedError,
+)
 from antisparse.frames import BlockFrame, block_frame, gaussian_frame, tight_frame
 from antisparse.spread import (
     SpreadPath,
@@ -15,25 +27,69 @@ from antisparse.spread import (
     spread_path,
 )
 
+if TYPE_CHECKING:
+    from antisparse.encoders import (
+        AntiSparseEncoder,
+        ITQEncoder,
+        LSHEncoder,
+        SpectralHashEncoder,
+        load_encoder,
+        save_encoder,
+    )
+    from antisparse.search import CodeBase
+
 __version__ = version("antisparse")
 
 __all__ = [
     "AccuracyError",
+    "AntiSparseEncoder",
     "AntisparseError",
     "BlockFrame",
+    "CodeBase",
+    "CodeLayout",
+    "FormatError",
+    "ITQEncoder",
     "InputError",
     "InputTypeError",
+    "LSHEncoder",
     "RankError",
+    "SpectralHashEncoder",
     "SpreadPath",
     "SpreadResult",
     "SpreadSolver",
     "StepLimitError",
+    "UnsupportedError",
     "block_frame",
     "certificate",
+    "from_lsb_first",
     "gaussian_frame",
+    "hamming",
+    "hamming_search",
+    "load_encoder",
     "objective",
+    "pack",
+    "save_encoder",
     "spread",
     "spread_bits",
     "spread_path",
     "tight_frame",
+    "to_lsb_first",
+    "unpack",
 ]
+
+# What needs scikit-learn is imported when it is first asked for: the solver alone starts in a fraction of the time.
+_LAZY = {
+    "AntiSparseEncoder": "antisparse.encoders",
+    "CodeBase": "antisparse.search",
+    "ITQEncoder": "antisparse.encoders",
+    "LSHEncoder": "antisparse.encoders",
+    "SpectralHashEncoder": "antisparse.encoders",
+    "load_encoder": "antisparse.encoders",
+    "save_encoder": "antisparse.encoders",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'antisparse' has no attribute {name!r}")

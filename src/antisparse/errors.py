@@ -13,6 +13,14 @@ class InputTypeError(AntisparseError, TypeError):
     """An argument has a type that cannot be used. The message names the argument and says what to do."""
 
 
+class UnsupportedError(AntisparseError, NotImplementedError):
+    """What was asked for cannot be done with this encoder or index. The message says with which it can."""
+
+
+class FormatError(AntisparseError, ValueError):
+    """A file is damaged, truncated, of another kind, or of a newer version. The message names the file."""
+
+
 class RankError(InputError):
     """The frame does not have full rank, so the spread representation is not defined.
 

@@ -1,0 +1,156 @@
+"""Packed bits: order, padding, Hamming distance, and the layout that the scan reads.
+
+A code row is uint8, ceil(m / 8) bytes of bits first, most significant bit first as `numpy.packbits`; padding bits are zero
+and never count. Side bytes, if an encoder has any, follow (see `CodeLayout`).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from antisparse._arrays import integer, real_array, thread_count
+from antisparse._core import ScanBase
+from antisparse.errors import InputError, InputTypeError
+
+Codes = npt.NDArray[np.uint8]
+
+BLOCK = 32  # codes a block of the scan layout
+_PAIR_BYTES = 16 << 20  # of temporaries that `hamming` holds at a time
+
+
+@dataclass(frozen=True)
+class CodeLayout:
+    """What the bytes of a code row are.
+
+    Attributes
+    ----------
+    n_bits : int
+        Bits of the code, in the first `bit_bytes` bytes.
+    side : tuple of (name, bytes)
+        The side bytes that follow, in order.
+    """
+
+    n_bits: int
+    side: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def bit_bytes(self) -> int:
+        """Bytes that hold the bits."""
+        return -(-self.n_bits // 8)
+
+    @property
+    def code_size(self) -> int:
+        """Bytes of a whole row."""
+        return self.bit_bytes + sum(size for _, size in self.side)
+
+
+def pack(signs: Any) -> Codes:
+    """Bits or signs (n, m) as code rows (n, ceil(m / 8)): 1 where positive (or True), 0 elsewhere."""
+    array = real_array(signs, "signs", 2)
+    if array.shape[1] == 0:
+        raise InputError(f"signs has shape {array.shape}; a code has at least one bit")
+    return np.packbits(array > 0, axis=1)
+
+
+def unpack(codes: Any, n_bits: int) -> npt.NDArray[np.int8]:
+    """Code rows as signs (n, n_bits) of -1 and +1."""
+    codes = code_rows(codes, n_bits)
+    bits: npt.NDArray[np.int8] = np.unpackbits(codes, axis=1, count=n_bits).view(np.int8)
+    return bits * np.int8(2) - np.int8(1)
+
+
+def hamming(codes: Any, others: Any) -> npt.NDArray[np.int32]:
+    """The Hamming distance of every row of `codes` to every row of `others`: (n, n')."""
+    a, b = _byte_rows(codes, "codes"), _byte_rows(others, "others")
+    if a.shape[1] != b.shape[1]:
+        raise InputError(f"codes has {a.shape[1]} bytes a row, others {b.shape[1]}; they must be alike")
+    distances = np.empty((len(a), len(b)), np.int32)
+    step = max(1, _PAIR_BYTES // max(1, b.size))
+    for start in range(0, len(a), step):
+        rows = slice(start, start + step)
+        distances[rows] = np.bitwise_count(a[rows, None] ^ b).sum(2, dtype=np.int32)
+    return distances
+
+
+def hamming_search(
+    codes: Any, queries: Any, k: int, *, n_threads: int | None = None
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    """The k rows of `codes` nearest to each row of `queries`: distances and row numbers, both (n_queries, k).
+
+    Ordered by distance, then by row number. Where there are fewer than k rows, the number is -1 and the distance the
+    largest integer.
+    """
+    a, b = _byte_rows(codes, "codes"), _byte_rows(queries, "queries")
+    if a.shape[1] != b.shape[1]:
+        raise InputError(f"codes has {a.shape[1]} bytes a row, queries {b.shape[1]}; they must be alike")
+    k = integer(k, "k", 1)
+    bits = 8 * a.shape[1]
+    scan = ScanBase(scan_blocks(a), len(a), bits, None, None, 0.0)
+    weights = np.unpackbits(b, axis=1).astype(np.int32) * 2 - 1
+    scores, ids = scan.search(weights, np.ones(len(b)), k, thread_count(n_threads))
+    return hamming_distances(scores), ids
+
+
+def hamming_distances(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.int32]:
+    """The scan's scores as integers; infinity becomes the largest."""
+    largest = np.iinfo(np.int32).max
+    return np.where(np.isfinite(scores), scores, largest).astype(np.int32)
+
+
+_REVERSED = np.packbits(np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little"), axis=1)[:, 0]
+
+
+def to_lsb_first(codes: Any) -> Codes:
+    """Code rows with the bits of every byte in the other order, as FAISS and Milvus keep them."""
+    reversed_rows: Codes = _REVERSED[_byte_rows(codes, "codes")]
+    return reversed_rows
+
+
+def from_lsb_first(codes: Any) -> Codes:
+    """The inverse of `to_lsb_first`, which is its own inverse."""
+    return to_lsb_first(codes)
+
+
+def scan_blocks(codes: Codes) -> Codes:
+    """Code rows (n, bytes) in scan layout (ceil(n / 32), bytes, 32): byte j of 32 codes is contiguous."""
+    n, size = codes.shape
+    count = -(-n // BLOCK)
+    blocks = np.zeros((count, size, BLOCK), np.uint8)
+    whole = n // BLOCK
+    blocks[:whole] = codes[: whole * BLOCK].reshape(whole, BLOCK, size).transpose(0, 2, 1)
+    if whole < count:
+        blocks[whole, :, : n - whole * BLOCK] = codes[whole * BLOCK :].T
+    return blocks
+
+
+def scan_rows(blocks: Codes, n: int) -> Codes:
+    """The inverse of `scan_blocks`: the first n rows."""
+    rows: Codes = blocks.transpose(0, 2, 1).reshape(-1, blocks.shape[1])[:n]
+    return rows
+
+
+def code_rows(codes: Any, n_bits: int, name: str = "codes") -> Codes:
+    """The bit bytes of code rows, checked against the number of bits; padding bits must be zero."""
+    array = _byte_rows(codes, name)
+    size = -(-n_bits // 8)
+    if array.shape[1] < size:
+        raise InputError(f"{name} has {array.shape[1]} bytes a row, but {n_bits} bits take {size}")
+    array = array[:, :size]
+    padding = 8 * size - n_bits
+    if padding and (array[:, -1] & ((1 << padding) - 1)).any():
+        raise InputError(
+            f"{name} has padding bits set after the {n_bits} bits; they must be zero (are the bytes LSB first? "
+            "then convert them with from_lsb_first)"
+        )
+    return array
+
+
+def _byte_rows(value: Any, name: str) -> Codes:
+    array = np.asarray(value)
+    if array.dtype != np.uint8:
+        raise InputTypeError(f"{name} has dtype {array.dtype}; code rows are uint8")
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise InputError(f"{name} has shape {array.shape}; code rows are 2-dimensional with at least one byte")
+    return array
