@@ -1,0 +1,132 @@
+"""The native scan against a plain NumPy oracle: ids and scores to the last bit, ties by id."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from antisparse import _core
+from antisparse.codes import scan_blocks
+
+
+def oracle(codes, m, weights, units, k, scale=None, bias=None):
+    signs = np.unpackbits(codes, axis=1, count=m).astype(np.int64) * 2 - 1
+    sums = signs @ weights.T.astype(np.int64)
+    scores = ((np.abs(weights.astype(np.int64)).sum(1) - sums) // 2).astype(np.float64)
+    if scale is not None:
+        scores = bias.astype(np.float64)[:, None] + scale.astype(np.float64)[:, None] * (sums * units)
+    n = len(codes)
+    best, ids = np.full((len(weights), k), np.inf), np.full((len(weights), k), -1)
+    for q in range(len(weights)):
+        order = np.lexsort((np.arange(n), scores[:, q]))[:k]
+        best[q, : len(order)], ids[q, : len(order)] = scores[order, q], order
+    return best, ids
+
+
+def padded(values, n):
+    out = np.zeros(-(-n // 32) * 32, np.float32)
+    out[:n] = values
+    return out
+
+
+@st.composite
+def cases(draw):
+    rng = np.random.default_rng(draw(st.integers(0, 10**9)))
+    m = draw(st.one_of(st.integers(1, 140), st.integers(1, 1100)))
+    n = draw(st.one_of(st.integers(0, 100), st.integers(0, 3000)))
+    k = draw(st.one_of(st.integers(1, 12), st.integers(1, n + 5)))
+    queries = draw(st.one_of(st.integers(0, 6), st.integers(0, 70)))
+    bits = rng.random((n, m)) < rng.random(m)
+    if n and draw(st.booleans()):  # duplicates
+        bits = bits[rng.integers(0, max(1, n // 10), n)]
+    kind = draw(st.sampled_from(["hamming", "asymmetric", "few values", "reconstruction", "with bias"]))
+    if kind == "hamming":
+        weights = rng.integers(0, 2, (queries, m)) * 2 - 1
+    elif kind == "few values":
+        weights = rng.integers(-2, 3, (queries, m))
+    else:
+        weights = np.clip(np.round(rng.standard_normal((queries, m)) * 10.0 ** rng.uniform(0, 6.2)), -(2**23), 2**23)
+    units = 2.0 ** rng.integers(-40, 5, queries)
+    scale = bias = None
+    if kind in ("reconstruction", "with bias"):
+        scale = -np.abs(rng.normal(1, 0.2, n)).astype(np.float32)
+        scale[rng.random(n) < 0.02] = 0
+        size = 10.0 ** rng.uniform(-3, 6)
+        bias = (rng.standard_normal(n) if kind == "with bias" else np.ones(n)).astype(np.float32) * np.float32(size)
+    return np.packbits(bits, axis=1), m, weights.astype(np.int32), units, k, scale, bias
+
+
+def search(case, threads):
+    codes, m, weights, units, k, scale, bias = case
+    n = len(codes)
+    if scale is None:
+        base = _core.ScanBase(scan_blocks(codes), n, m, None, None, 0.0)
+    elif n and (bias == bias[0]).all():
+        base = _core.ScanBase(scan_blocks(codes), n, m, padded(scale, n), None, float(bias[0]))
+    else:
+        base = _core.ScanBase(scan_blocks(codes), n, m, padded(scale, n), padded(bias, n), 0.0)
+    return base, base.search(weights, units, k, threads)
+
+
+@pytest.mark.parametrize("name", ["portable", "avx2"])
+@settings(deadline=None, max_examples=150)
+@given(case=cases())
+def test_scan_equals_the_oracle(name: str, case) -> None:
+    before = _core.isa()
+    try:
+        _core.use_isa(name)
+    except ValueError:
+        pytest.skip(f"this machine has no {name}")
+    try:
+        codes, m, weights, units, k, scale, bias = case
+        expected = oracle(codes, m, weights, units, k, scale, bias)
+        for threads in (1, 2):
+            base, (scores, ids) = search(case, threads)
+            np.testing.assert_array_equal(ids, expected[1])
+            np.testing.assert_array_equal(scores, expected[0])
+        again = base.score(weights, units, ids)
+        np.testing.assert_array_equal(again, expected[0])
+        for q in range(min(3, len(weights))):  # a query alone, too
+            _, (alone, alone_ids) = search((codes, m, weights[q : q + 1], units[q : q + 1], k, scale, bias), 1)
+            np.testing.assert_array_equal(alone_ids[0], ids[q])
+            np.testing.assert_array_equal(alone[0], scores[q])
+    finally:
+        _core.use_isa(before)
+
+
+@pytest.mark.parametrize("m", [64, 128, 200, 512, 1100])
+def test_large_bases_many_chunks_and_ranges(isa: str, m: int) -> None:
+    rng = np.random.default_rng(m)
+    n = 40_000
+    codes = np.packbits(rng.random((n, m)) < 0.5, axis=1)
+    for weights, units in (
+        (rng.integers(0, 2, (9, m)).astype(np.int32) * 2 - 1, np.ones(9)),
+        (np.round(rng.standard_normal((9, m)) * 2**20).astype(np.int32), np.full(9, 2.0**-20)),
+    ):
+        for scale in (None, -rng.uniform(0.5, 1.5, n).astype(np.float32)):
+            bias = None if scale is None else rng.standard_normal(n).astype(np.float32)
+            for k in (1, 10, 1000):
+                expected = oracle(codes, m, weights, units, k, scale, bias)
+                for threads in (1, 3):
+                    _, (scores, ids) = search((codes, m, weights, units, k, scale, bias), threads)
+                    np.testing.assert_array_equal(ids, expected[1])
+                    np.testing.assert_array_equal(scores, expected[0])
+
+
+def test_the_native_boundary_refuses_what_would_read_out_of_bounds() -> None:
+    blocks = np.zeros((2, 3, 32), np.uint8)
+    with pytest.raises(ValueError, match="blocks do not fit"):
+        _core.ScanBase(blocks, 65, 20, None, None, 0.0)
+    with pytest.raises(ValueError, match="blocks do not fit"):
+        _core.ScanBase(blocks, 40, 25, None, None, 0.0)
+    with pytest.raises(ValueError, match="padded to whole blocks"):
+        _core.ScanBase(blocks, 40, 20, np.zeros(40, np.float32), None, 0.0)
+    with pytest.raises(ValueError, match="terms out of range"):
+        _core.ScanBase(blocks, 40, 20, np.ones(64, np.float32), None, 0.0)
+    base = _core.ScanBase(blocks, 40, 20, None, None, 0.0)
+    with pytest.raises(ValueError, match="weights do not fit"):
+        base.search(np.zeros((1, 19), np.int32), np.ones(1), 1, 1)
+    with pytest.raises(ValueError, match="weight is out of range"):
+        base.search(np.full((1, 20), 1 << 24, np.int32), np.ones(1), 1, 1)
+    with pytest.raises(ValueError, match="id is out of range"):
+        base.score(np.zeros((1, 20), np.int32), np.ones(1), np.array([[40]]))

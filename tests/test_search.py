@@ -1,0 +1,211 @@
+import pickle
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from antisparse import (
+    AntiSparseEncoder,
+    CodeBase,
+    InputError,
+    InputTypeError,
+    ITQEncoder,
+    LSHEncoder,
+    SpectralHashEncoder,
+    UnsupportedError,
+    hamming,
+    unpack,
+)
+from antisparse.search import round_weights
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((700, 12)) * np.linspace(3, 0.5, 12) + 1
+Q = RNG.standard_normal((30, 12)) * np.linspace(3, 0.5, 12) + 1
+
+ENCODERS = {
+    "antisparse": AntiSparseEncoder(40, random_state=0),
+    "paper": AntiSparseEncoder.paper(40, random_state=0),
+    "pca": AntiSparseEncoder(40, pca=7, random_state=0),
+    "few bits": AntiSparseEncoder(9, random_state=0),
+    "block": AntiSparseEncoder(40, frame="block", block_size=5, random_state=0),
+    "lsh": LSHEncoder(37, frame="gaussian", random_state=0),
+    "itq": ITQEncoder(10, random_state=0),
+    "itq long": ITQEncoder(30, random_state=0),
+}
+
+
+@pytest.fixture(params=ENCODERS, scope="module")
+def base(request: pytest.FixtureRequest) -> CodeBase:
+    encoder = ENCODERS[request.param].fit(X)
+    return CodeBase(encoder, encoder.transform(X))
+
+
+def ordered(distances, k):
+    order = np.array([np.lexsort((np.arange(len(row)), row))[:k] for row in distances])
+    return np.take_along_axis(distances, order, 1), order
+
+
+def test_hamming_is_the_number_of_bits_that_differ(base: CodeBase) -> None:
+    distances, ids = base.search(Q, 15, method="hamming")
+    expected, order = ordered(hamming(base.encoder.transform(Q), base.codes), 15)
+    np.testing.assert_array_equal(distances, expected)
+    np.testing.assert_array_equal(ids, order)
+
+
+def test_asymmetric_is_the_weight_of_disagreeing_bits(base: CodeBase) -> None:
+    distances, ids = base.search(Q, 15, method="asymmetric")
+    encoder = base.encoder
+    matrix = encoder.matrix_ if hasattr(encoder, "matrix_") else encoder.rotation_
+    weights = encoder.reduce(Q) @ matrix
+    signs = unpack(base.codes, encoder.n_bits)
+    full = (np.abs(weights)[:, None] * (np.where(weights < 0, -1, 1)[:, None] != signs)).sum(2)
+    np.testing.assert_allclose(distances, np.sort(full, axis=1)[:, :15], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(distances, np.take_along_axis(full, ids, 1), rtol=1e-5, atol=1e-6)
+
+
+def test_reconstruction_is_the_distance_to_the_rebuilt_vector(base: CodeBase) -> None:
+    rebuilt = base.encoder.inverse_transform(base.codes)
+    full = ((Q[:, None] - rebuilt) ** 2).sum(2)
+    distances, ids = base.search(Q, 15)
+    size = (Q**2).sum(1)[:, None] + (rebuilt**2).sum(1)
+    assert (np.abs(distances - np.take_along_axis(full, ids, 1)) <= 1e-5 * np.take_along_axis(size, ids, 1)).all()
+    np.testing.assert_allclose(distances, np.sort(full, axis=1)[:, :15], atol=1e-4)
+    assert (np.diff(distances, axis=1) >= 0).all()
+
+
+def test_spread_queries_use_the_representation() -> None:
+    encoder = AntiSparseEncoder(40, random_state=0).fit(X)
+    base = CodeBase(encoder, encoder.transform(X))
+    distances, _ = base.search(Q, 5, method="asymmetric", query="spread")
+    x = encoder.transform_real(Q)
+    assert np.abs(x).max() == 1
+    full = (np.abs(x)[:, None] * (np.where(x < 0, -1, 1)[:, None] != unpack(base.codes, 40))).sum(2)
+    np.testing.assert_allclose(distances, np.sort(full, axis=1)[:, :5], atol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["hamming", "asymmetric"])
+def test_a_shortlist_is_ranked_anew(base: CodeBase, method) -> None:
+    everything = base.search(Q, 700)
+    _, candidates = base.search(Q, 50, method=method)
+    distances, ids = base.search(Q, 10, shortlist=50, shortlist_method=method)
+    for q in range(len(Q)):
+        keep = np.isin(everything[1][q], candidates[q])
+        np.testing.assert_array_equal(ids[q], everything[1][q][keep][:10])
+        np.testing.assert_array_equal(distances[q], everything[0][q][keep][:10])
+    whole = base.search(Q, 10, shortlist=5000, shortlist_method=method)
+    np.testing.assert_array_equal(whole[1], everything[1][:, :10])
+
+
+def test_always_k_columns(base: CodeBase) -> None:
+    few = CodeBase(base.encoder, base.codes[:3])
+    for arguments in ({"method": "hamming"}, {"method": "asymmetric"}, {}, {"shortlist": 2}, {"shortlist": 9}):
+        distances, ids = few.search(Q, 6, **arguments)
+        count = min(3, arguments.get("shortlist", 3))
+        assert distances.shape == ids.shape == (30, 6)
+        assert (ids[:, count:] == -1).all() and (ids[:, :count] >= 0).all()
+        missing = np.iinfo(np.int32).max if arguments.get("method") == "hamming" else np.inf
+        assert (distances[:, count:] == missing).all()
+    empty = CodeBase(base.encoder, base.codes[:0])
+    assert (empty.search(Q, 2)[1] == -1).all() and len(empty) == 0
+    assert base.search(Q[:0], 4)[1].shape == (0, 4)
+
+
+@settings(deadline=None, max_examples=20)
+@given(start=st.integers(0, 29), size=st.integers(1, 30), threads=st.integers(1, 3))
+def test_results_do_not_depend_on_the_batch(start: int, size: int, threads: int) -> None:
+    encoder = ENCODERS["pca"].fit(X)
+    base = CodeBase(encoder, encoder.transform(X))
+    for method in ("hamming", "asymmetric", "reconstruction"):
+        whole = base.search(Q, 7, method=method, n_threads=1)
+        part = base.search(Q[start : start + size], 7, method=method, n_threads=threads)
+        for a, b in zip(whole, part, strict=True):
+            np.testing.assert_array_equal(a[start : start + size], b)
+
+
+def test_bytes_per_vector_counts_what_the_scan_reads(base: CodeBase) -> None:
+    bits = -(-base.encoder.n_bits // 8)
+    assert bits <= base.bytes_per_vector <= bits + 8
+
+
+def test_spectral_hashing_only_has_hamming() -> None:
+    encoder = SpectralHashEncoder(20).fit(X)
+    base = CodeBase(encoder, encoder.transform(X))
+    assert base.bytes_per_vector == 3
+    assert (base.search(X[:9], 1, method="hamming")[0] == 0).all()
+    with pytest.raises(UnsupportedError, match="cannot rebuild"):
+        base.search(Q, 1)
+    with pytest.raises(UnsupportedError, match="no real-valued query"):
+        base.search(Q, 1, method="asymmetric")
+    with pytest.raises(UnsupportedError, match="cannot rebuild"):
+        base.search(Q, 1, shortlist=10)
+
+
+def test_bad_arguments_are_named() -> None:
+    encoder = LSHEncoder(16, random_state=0).fit(X)
+    codes = encoder.transform(X)
+    base = CodeBase(encoder, codes)
+    with pytest.raises(InputError, match="not fitted"):
+        CodeBase(LSHEncoder(16), codes)
+    with pytest.raises(InputTypeError, match="codes has dtype float64"):
+        CodeBase(encoder, codes.astype(float))
+    with pytest.raises(InputError, match="codes has 1 bytes a row"):
+        CodeBase(encoder, codes[:, :1])
+    for k in (0, -3):
+        with pytest.raises(InputError, match=f"k = {k}"):
+            base.search(Q, k)
+    with pytest.raises(InputTypeError, match="k must be an integer"):
+        base.search(Q, 2.0)
+    with pytest.raises(InputError, match="method = 'cosine'"):
+        base.search(Q, 1, method="cosine")
+    with pytest.raises(InputError, match="query = 'code'"):
+        base.search(Q, 1, query="code")
+    with pytest.raises(UnsupportedError, match="no spread representation"):
+        base.search(Q, 1, method="asymmetric", query="spread")
+    with pytest.raises(InputError, match="shortlist = 0"):
+        base.search(Q, 1, shortlist=0)
+    with pytest.raises(InputError, match="re-ranks by reconstruction"):
+        base.search(Q, 1, method="hamming", shortlist=10)
+    with pytest.raises(InputError, match="shortlist_method"):
+        base.search(Q, 1, shortlist=10, shortlist_method="reconstruction")
+    with pytest.raises(InputError, match=r"Q: .*features"):
+        base.search(Q[:, :5], 1)
+    bad = Q.copy()
+    bad[4, 2] = np.nan
+    with pytest.raises(InputError, match="Q row 4, column 2 is nan"):
+        base.search(bad, 1)
+
+
+def test_weights_are_rounded_to_24_bits() -> None:
+    weights = np.array([[1.0, -0.3, 1e-9], [0.0, 0.0, 0.0], [1e300, -1e299, 5e299]])
+    integers, units = round_weights(weights)
+    assert np.abs(integers).max() <= 2**23
+    np.testing.assert_allclose(integers * units[:, None], weights, atol=2.0**-23 * np.abs(weights).max(1).max(), rtol=0)
+    assert np.abs(integers[0] * units[0] - weights[0]).max() <= 2.0**-23
+
+
+def test_searches_run_side_by_side() -> None:
+    encoder = AntiSparseEncoder(40, random_state=0).fit(X)
+    base = CodeBase(encoder, encoder.transform(X))
+    expected = base.search(Q, 10)[1]
+    found: list[bool] = []
+
+    def work() -> None:
+        for _ in range(10):
+            found.append(np.array_equal(base.search(Q, 10, n_threads=2)[1], expected))
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 60 and all(found)
+
+
+def test_a_pickled_encoder_searches_alike() -> None:
+    encoder = AntiSparseEncoder(40, random_state=0).fit(X)
+    codes = encoder.transform(X)
+    again = pickle.loads(pickle.dumps(encoder))
+    np.testing.assert_array_equal(again.transform(X), codes)
+    np.testing.assert_array_equal(CodeBase(again, codes).search(Q, 5)[1], CodeBase(encoder, codes).search(Q, 5)[1])
