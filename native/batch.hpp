@@ -60,14 +60,15 @@ class Worker {
   // False where a value does not fit T.
   bool write(std::size_t row, const Answer& answer, int x_exponent, int h_exponent) {
     const Frame<T>& frame = *job_.frame;
-    const double scale = std::ldexp(1.0, x_exponent);
-    const double t = answer.t * scale;
+    // 2^x_exponent, in two factors that are in range where the product is.
+    const double scale = std::ldexp(1.0, x_exponent / 2), rest = std::ldexp(1.0, x_exponent - x_exponent / 2);
+    const double t = answer.t * scale * rest;
     if (std::abs(t) > std::numeric_limits<T>::max()) return false;
-    if (job_.t) job_.t[row] = static_cast<T>(t);
-    if (job_.h_reached) job_.h_reached[row] = std::ldexp(answer.h, h_exponent);
-    if (job_.steps) job_.steps[row] = static_cast<std::int32_t>(answer.steps);
-    if (job_.certificate) job_.certificate[row] = answer.certificate;
-    if (job_.way) job_.way[row] = static_cast<std::uint8_t>(answer.way);
+    job_.t[row] = static_cast<T>(t);
+    const double most = std::numeric_limits<double>::max();
+    job_.h_reached[row] = job_.relative ? std::min(std::ldexp(answer.h, h_exponent), most) : job_.h;
+    job_.steps[row] = static_cast<std::int32_t>(answer.steps);
+    job_.certificate[row] = answer.certificate;
     std::uint8_t* bits = job_.bits ? job_.bits + row * ((frame.m + 7) / 8) : nullptr;
     if (bits) std::fill_n(bits, (frame.m + 7) / 8, std::uint8_t{0});
     for (std::size_t b = 0; b < frame.blocks.size(); ++b)
@@ -78,7 +79,7 @@ class Worker {
             bits[(begin + i) / 8] |= static_cast<std::uint8_t>((value[i] >= 0) << (7 - (begin + i) % 8));
         if (job_.x)
           for (std::size_t i = 0; i < count; ++i)
-            job_.x[row * frame.m + begin + i] = answer.zero ? T(0) : static_cast<T>(value[i] * scale);
+            job_.x[row * frame.m + begin + i] = answer.zero ? T(0) : static_cast<T>(value[i] * scale * rest);
       });
     return true;
   }

@@ -10,14 +10,14 @@ constexpr std::size_t gram_limit_bytes = std::size_t{64} << 20;
 }  // namespace
 
 template <class T>
-Block<T>::Block(const double* a, std::size_t d_, std::size_t m_, bool with_gram)
+Block<T>::Block(const double* a, std::size_t d_, std::size_t m_)
     : d(d_), m(m_), dp(padded<T>(d_)), mp(padded<T>(m_)), rank(std::min(d_, m_)), rows(d_ * mp), columns(m_ * dp) {
   for (std::size_t i = 0; i < d; ++i)
     for (std::size_t j = 0; j < m; ++j) {
       rows[i * mp + j] = static_cast<T>(a[i * m + j]);
       columns[j * dp + i] = static_cast<T>(a[i * m + j]);
     }
-  if (!with_gram || m * mp * sizeof(T) > gram_limit_bytes) return;
+  if (m * mp * sizeof(T) > gram_limit_bytes) return;
   gram = Aligned<T>(m * mp);
   // Summed in double, so that the float Gram matrix is the rounding of the true one.
   std::vector<double> sum(m);
@@ -32,10 +32,10 @@ Block<T>::Block(const double* a, std::size_t d_, std::size_t m_, bool with_gram)
 }
 
 template <class T>
-void Frame<T>::add_block(const double* a, std::size_t block_d, std::size_t block_m, bool with_gram) {
+void Frame<T>::add_block(const double* a, std::size_t block_d, std::size_t block_m) {
   row_start.push_back(d);
   column_start.push_back(m);
-  blocks.emplace_back(a, block_d, block_m, with_gram);
+  blocks.emplace_back(a, block_d, block_m);
   d += block_d;
   m += block_m;
   dp = padded<T>(d);

@@ -19,7 +19,7 @@ struct Block {
   Aligned<T> gram;             // A^T A as m arrays of mp; empty where it would be too large to keep
 
   // a: d x m, C order.
-  Block(const double* a, std::size_t d_, std::size_t m_, bool with_gram);
+  Block(const double* a, std::size_t d_, std::size_t m_);
 };
 
 template <class T>
@@ -33,7 +33,7 @@ struct Frame {
   // that one stays in cache while many vectors pass.
   Aligned<T> rotation;
 
-  void add_block(const double* a, std::size_t block_d, std::size_t block_m, bool with_gram);
+  void add_block(const double* a, std::size_t block_d, std::size_t block_m);
   void set_rotation(const double* rotation_rows);
 };
 

@@ -3,8 +3,9 @@
 // With A_F = Q R, it keeps W = A^T Q, N = R^-1, Q^T y and Q^T w, never Q itself. Freeing column j is one step of a
 // pivoted Cholesky factorisation of A^T A:
 //
-//   r = Q^T a_j (row j of W)    rho^2 = ||P a_j||^2 = G_jj - r.r    new column of W: A^T P a_j / rho = (G_j - W r) /
-//   rho
+//   r = Q^T a_j, row j of W
+//   rho^2 = ||P a_j||^2 = G_jj - r.r
+//   the new column of W = A^T P a_j / rho = (G_j - W r) / rho
 //
 // and sticking one is a chain of Givens rotations. rho^2 is a difference, so digits are lost as the columns of F
 // come close to dependent: then `release` refuses and the caller turns to orthogonal.hpp.
@@ -32,7 +33,8 @@ class GramSegment : public Segment<T> {
         beta_(kp_),
         cosine_(kp_),
         sine_(kp_),
-        sum_(b.dp) {}
+        sum_(b.dp),
+        slope_(b.mp) {}
 
   // x = 0: S is everything, s = sign(A^T y), so that the first signs are those of LSH.
   void start(const T* y) {
@@ -104,7 +106,8 @@ class GramSegment : public Segment<T> {
     const std::size_t k = this->k, mp = b.mp, turns = k - 1 - place, i = this->free[place];
 
     // Rotations of neighbouring columns of Q that leave index i in the last one alone: they gather row `place` of N
-    // into its last entry, 1 / rho. carry_q is the norm of the row up to q, so the angles need no chain of divisions.
+    // into its last entry, 1 / rho. What is gathered so far is the norm of the row's first entries, so the angles need no
+    // chain of divisions.
     T *cosine = cosine_.data(), *sine = sine_.data(), *next = beta_.data();
     T norm2 = n_[place * kp_ + place] * n_[place * kp_ + place];
     for (std::size_t q = 0; q < turns; ++q) {
@@ -159,6 +162,14 @@ class GramSegment : public Segment<T> {
     this->scan_stuck();
   }
 
+  // z = P w, the direction in which the residual shrinks: A times the slope of x.
+  void dual(T* z) {
+    const Block<T>& b = this->block;
+    std::copy_n(this->s.data(), b.mp, slope_.data());
+    for (std::size_t i = 0; i < this->k; ++i) slope_[this->free[i]] = this->zeta[i];
+    combine<T>(z, nullptr, b.columns.data(), b.dp, slope_.data(), b.m, b.dp);
+  }
+
   T sign(std::size_t i) const { return this->s[i]; }
   T fixed(std::size_t) const { return 0; }
 
@@ -203,7 +214,7 @@ class GramSegment : public Segment<T> {
   Aligned<T> w_, gram_;
   Aligned<T> n_;        // N: columns of kp_, upper triangular
   Aligned<T> qy_, qw_;  // Q^T y, Q^T w
-  Aligned<T> r_, beta_, cosine_, sine_, sum_;
+  Aligned<T> r_, beta_, cosine_, sine_, sum_, slope_;
 };
 
 }  // namespace antisparse::ANTISPARSE_ISA

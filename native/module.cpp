@@ -46,10 +46,12 @@ class SpreadFrame {
   SpreadFrame(const std::vector<Matrix<double>>& blocks, std::optional<Matrix<double>> rotation, int exponent)
       : exponent_(exponent) {
     if (blocks.empty()) throw std::invalid_argument("a frame needs at least one block");
-    for (const auto& block : blocks) {
+    for (const auto& block : blocks)
       if (block.shape(0) == 0 || block.shape(1) == 0) throw std::invalid_argument("a block is empty");
-      float_.add_block(block.data(), block.shape(0), block.shape(1), true);
-      double_.add_block(block.data(), block.shape(0), block.shape(1), true);
+    nb::gil_scoped_release release;
+    for (const auto& block : blocks) {
+      float_.add_block(block.data(), block.shape(0), block.shape(1));
+      double_.add_block(block.data(), block.shape(0), block.shape(1));
     }
     if (!rotation) return;
     if (rotation->shape(0) != double_.d || rotation->shape(1) != double_.d)
@@ -68,7 +70,6 @@ class SpreadFrame {
     auto t = array<T>(n);
     auto h_reached = array<double>(n), certificate = array<double>(n);
     auto steps = array<std::int32_t>(n);
-    auto way = array<std::uint8_t>(n);
 
     SpreadJob<T> job;
     if constexpr (std::is_same_v<T, float>)
@@ -89,7 +90,6 @@ class SpreadFrame {
     job.h_reached = h_reached.get();
     job.steps = steps.get();
     job.certificate = certificate.get();
-    job.way = way.get();
     SpreadFailure failure;
     {
       nb::gil_scoped_release release;
@@ -102,7 +102,7 @@ class SpreadFrame {
         want_bits ? nb::cast(owned(std::move(bits), {n, row_bytes})) : nb::cast(owned(std::move(x), {n, m}));
     return nb::make_tuple(static_cast<int>(failure.status), failure.row, failure.certificate, out,
                           owned(std::move(t), {n}), owned(std::move(h_reached), {n}), owned(std::move(steps), {n}),
-                          owned(std::move(certificate), {n}), owned(std::move(way), {n}));
+                          owned(std::move(certificate), {n}));
   }
 
  private:
@@ -236,6 +236,7 @@ nb::ndarray<nb::numpy, T> project(Matrix<T> x, Matrix<T> m, unsigned threads) {
 
 NB_MODULE(_core, m) {
   m.doc() = "Native kernels of antisparse. Private: the signatures change without notice.";
+  nb::set_leak_warnings(false);  // an object still alive when the interpreter ends is no leak
   choose_kernels();
   m.def("isa", [] { return std::string(kernels().isa); }, "The instruction set in use.");
   m.def(

@@ -112,6 +112,9 @@ class OrthogonalSegment : public Segment<double> {
     for (std::size_t i = 0; i < k; ++i) x[free[i]] += xi[i];
   }
 
+  // z = P w, the direction in which the residual shrinks.
+  void dual(double* z) const { std::copy_n(pw_.data(), block.dp, z); }
+
   double sign(std::size_t i) const { return sign_[i]; }
   double fixed(std::size_t i) const { return fixed_[i]; }
 

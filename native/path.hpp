@@ -17,7 +17,7 @@ namespace antisparse::ANTISPARSE_ISA {
 // Where following a path ended.
 template <class T>
 struct End {
-  bool reached = false;  // false: the step limit, or a factor that refused a column
+  bool reached = false;  // false: the step limit, a factor that refused a column, or a leap too far
   bool limit = false;
   T t = 0;
   std::size_t steps = 0;
@@ -134,16 +134,19 @@ void representation(const Piece& piece, T t, T* x) {
 // What the optimality conditions need of one block: ||c||_1 and <c, x>.
 template <class T>
 struct Residual {
-  Aligned<T> r, c, scratch;
+  Aligned<T> r, c;
   T c_norm = 0, c_x = 0;
-  explicit Residual(const Block<T>& b) : r(b.dp), c(b.mp), scratch(b.mp) {}
+  explicit Residual(const Block<T>& b) : r(b.dp), c(b.mp), negative_(b.mp) {}
   void form(const Block<T>& b, const T* y, const T* x) {
-    for (std::size_t i = 0; i < b.mp; ++i) scratch[i] = -x[i];
-    combine<T>(r.data(), y, b.columns.data(), b.dp, scratch.data(), b.m, b.dp);
+    for (std::size_t i = 0; i < b.mp; ++i) negative_[i] = -x[i];
+    combine<T>(r.data(), y, b.columns.data(), b.dp, negative_.data(), b.m, b.dp);
     combine<T>(c.data(), nullptr, b.rows.data(), b.mp, r.data(), b.d, b.mp);
     c_norm = absolute_sum(c.data(), b.mp);
     c_x = dot(c.data(), x, b.mp);
   }
+
+ private:
+  Aligned<T> negative_;
 };
 
 // All a thread needs to follow paths with one kind of piece.
@@ -157,6 +160,8 @@ class Follower {
       residuals_.emplace_back(b);
       y_.emplace_back(b.dp);
       x_.emplace_back(b.mp);
+      if (b.dp > dual_.size()) dual_ = Aligned<T>(b.dp);
+      if (b.mp > dual_correlation_.size()) dual_correlation_ = Aligned<T>(b.mp);
     }
   }
 
@@ -185,15 +190,20 @@ class Follower {
     for (std::size_t b = 0; b < tracks_.size(); ++b) representation(tracks_[b].piece, t_of(b, t), x_[b].data());
   }
 
+  void form_residuals() {
+    for (std::size_t b = 0; b < tracks_.size(); ++b)
+      residuals_[b].form(frame_.blocks[b], y_[b].data(), x_[b].data());
+  }
+
   // The largest violation of the optimality conditions by x, relative to h_1: c / h is a subgradient of ||.||_inf at x
   // iff ||c||_1 = h and <c, x> = h t. At h = 0 that says A x = y only, and a dual vector z shows that no smaller t will
   // do: t >= y.z / ||A^T z||_1 for any z, with equality at z = P w of the block that finished last.
   T certify(T h, T h1, T t) {
+    form_residuals();
     T c_norm = 0, c_x = 0;
-    for (std::size_t b = 0; b < tracks_.size(); ++b) {
-      residuals_[b].form(frame_.blocks[b], y_[b].data(), x_[b].data());
-      c_norm += residuals_[b].c_norm;
-      c_x += residuals_[b].c_x;
+    for (const Residual<T>& residual : residuals_) {
+      c_norm += residual.c_norm;
+      c_x += residual.c_x;
     }
     T worst = std::max(std::abs(c_norm - h), c_norm - c_x / t) / h1;
     if (h == 0) worst = std::max(worst, dual_gap(t));
@@ -218,19 +228,17 @@ class Follower {
     for (std::size_t b = 1; b < tracks_.size(); ++b)
       if (t_of(b, t) > t_of(last, t)) last = b;
     const Block<T>& b = frame_.blocks[last];
-    const Piece& piece = tracks_[last].piece;
-    Aligned<T>&slope = residuals_[last].scratch, &z = residuals_[last].r, &az = residuals_[last].c;
-    for (std::size_t i = 0; i < b.m; ++i) slope[i] = piece.sign(i);
-    for (std::size_t i = 0; i < piece.k; ++i) slope[piece.free[i]] = piece.zeta[i];
-    combine<T>(z.data(), nullptr, b.columns.data(), b.dp, slope.data(), b.m, b.dp);
-    combine<T>(az.data(), nullptr, b.rows.data(), b.mp, z.data(), b.d, b.mp);
-    return 1 - dot(y_[last].data(), z.data(), b.dp) / (t * absolute_sum(az.data(), b.mp));
+    T *z = dual_.data(), *az = dual_correlation_.data();
+    tracks_[last].piece.dual(z);
+    combine<T>(az, nullptr, b.rows.data(), b.mp, z, b.d, b.mp);
+    return 1 - dot(y_[last].data(), z, b.dp) / (t * absolute_sum(az, b.mp));
   }
 
   const Frame<T>& frame_;
   std::vector<Track<Piece, T>> tracks_;
   std::vector<Residual<T>> residuals_;
   std::vector<Aligned<T>> y_, x_;
+  Aligned<T> dual_, dual_correlation_;
 };
 
 // Which follower found an answer, and holds its x.
@@ -288,6 +296,8 @@ class Solver {
     answer.t = end.t;
     answer.steps = end.steps;
     answer.certificate = follower.certify(target, h1, end.t);
+    // A small h must be met to a part of itself, too.
+    if (target > 0) tolerance = std::min(tolerance, 1e-2 * static_cast<double>(target) / static_cast<double>(h1));
     return answer.certificate <= tolerance;
   }
 
@@ -297,8 +307,8 @@ class Solver {
     answer.way = Way::sure;
     // Exact ties can send the partition round in circles. A y moved by less than the tolerance has none; its last
     // partition is then solved for the true y, and the certificate judges.
+    std::vector<double> start(double_frame_.d);
     for (double shift : {0.0, 1e-13, 1e-12, 1e-11}) {
-      std::vector<double> start(double_frame_.d);
       const double h1 = sure_->start(y);
       const double target = relative ? h * h1 : std::min(h, h1);
       if (!(target < h1)) {
@@ -315,7 +325,7 @@ class Solver {
       if (!end.reached) continue;
       if (shift > 0) end.t = settle(y, target, end.t);
       sure_->form(end.t);
-      answer.certificate = sure_->certify(target, h1, end.t);
+      sure_->form_residuals();
       for (std::size_t b = 0; b < sure_->tracks().size(); ++b) {
         const double t = sure_->t_of(b, end.t);
         auto& piece = sure_->tracks()[b].piece;

@@ -53,7 +53,7 @@ struct Least {
     const Pack<T> never = Pack<T>::all(std::numeric_limits<T>::infinity());
     const Pack<T> value = select(Pack<T>::all(0) < b, a / b, never);
     t = least(value);
-    at = static_cast<std::size_t>(least(select(Pack<T>::all(t) < value, Pack<T>::all(T(1 << 23)), place)));
+    at = static_cast<std::size_t>(least(select(Pack<T>::all(t) < value, never, place)));
   }
 };
 

@@ -13,7 +13,6 @@
 
 #ifdef ANTISPARSE_TARGET_AVX2
 #include <immintrin.h>
-#define ANTISPARSE_HAVE_AVX2 1
 #endif
 
 namespace antisparse::ANTISPARSE_ISA {
@@ -21,7 +20,7 @@ namespace antisparse::ANTISPARSE_ISA {
 template <class T>
 struct Pack;
 
-#ifdef ANTISPARSE_HAVE_AVX2
+#ifdef ANTISPARSE_TARGET_AVX2
 
 template <>
 struct Pack<float> {

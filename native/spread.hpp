@@ -10,7 +10,7 @@ namespace antisparse {
 
 enum class Status : int { ok = 0, step_limit = 1, inaccurate = 2, overflow = 3 };
 
-// n vectors to solve. Any output may be null.
+// n vectors to solve. Of x and bits one may be null.
 template <class T>
 struct SpreadJob {
   const Frame<T>* frame = nullptr;
@@ -29,7 +29,6 @@ struct SpreadJob {
   double* h_reached = nullptr;
   std::int32_t* steps = nullptr;
   double* certificate = nullptr;
-  std::uint8_t* way = nullptr;  // 0: the fast way, 1: the fast way in double, 2: the sure way
 };
 
 // The first row that failed, and why; status ok when none did.

@@ -30,6 +30,7 @@ void run_tasks(std::size_t count, unsigned threads, const Make& make) {
     }
   };
   std::vector<std::thread> others;
+  others.reserve(std::min<std::size_t>(threads, count));
   try {
     while (others.size() + 1 < std::min<std::size_t>(threads, count)) others.emplace_back(work);
   } catch (const std::system_error&) {

@@ -72,22 +72,27 @@ def chunks(
 ) -> Iterator[tuple[int, npt.NDArray[Any]]]:
     """`array` in contiguous pieces of at most `rows` rows, in `dtype` and finite, each with its first row."""
     for start in range(0, len(array), rows):
-        piece = array[start : start + rows]
-        finite(piece, name, start)
-        with np.errstate(over="ignore"):
-            piece = np.ascontiguousarray(piece, dtype=dtype)
-        if not np.isfinite(piece).all():
-            row = start + int(np.argwhere(~np.isfinite(piece))[0, 0])
+        given = array[start : start + rows]
+        finite(given, name, start)
+        with np.errstate(over="ignore", under="ignore"):
+            piece = np.ascontiguousarray(given, dtype=dtype)
+        bad = ~np.isfinite(piece)
+        if piece.dtype.itemsize < given.dtype.itemsize:  # nor may what was not zero become zero
+            bad = bad | ((piece == 0).all(1) & given.any(1))[:, None]
+        if bad.any():
+            row = start + int(np.argwhere(bad)[0, 0])
             raise InputError(f"{name} row {row} does not fit {dtype.name}; pass dtype=numpy.float64, or scale it")
         yield start, piece
 
 
-def integer(value: Any, name: str, minimum: int) -> int:
+def integer(value: Any, name: str, minimum: int, below: int = 2**31) -> int:
     """`value` as an int of at least `minimum`."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
         raise InputTypeError(f"{name} must be an integer, not {type(value).__name__} ({value!r})")
     if value < minimum:
         raise InputError(f"{name} = {value}; it must be at least {minimum}")
+    if value >= below:
+        raise InputError(f"{name} = {value}; it must be below {below}")
     return int(value)
 
 
@@ -107,7 +112,7 @@ def float_dtype(value: Any, name: str) -> np.dtype[Any]:
         dtype = np.dtype(value)
     except TypeError:
         raise InputTypeError(f"{name} = {value!r} is not a dtype; pass numpy.float32 or numpy.float64") from None
-    if dtype not in (np.float32, np.float64):
+    if dtype.newbyteorder("=") not in (np.float32, np.float64):
         raise InputError(f"{name} = {dtype}; the solver works in float32 or float64")
     native: np.dtype[Any] = np.dtype(dtype.type)
     return native

@@ -31,8 +31,11 @@ class RankError(InputError):
     """
 
     def __init__(self, message: str, rank: int) -> None:
-        super().__init__(message)
+        super().__init__(message, rank)
         self.rank = rank
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class StepLimitError(AntisparseError, RuntimeError):
@@ -45,8 +48,11 @@ class StepLimitError(AntisparseError, RuntimeError):
     """
 
     def __init__(self, message: str, row: int) -> None:
-        super().__init__(message)
+        super().__init__(message, row)
         self.row = row
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class AccuracyError(AntisparseError, ArithmeticError):
@@ -61,6 +67,9 @@ class AccuracyError(AntisparseError, ArithmeticError):
     """
 
     def __init__(self, message: str, row: int, certificate: float) -> None:
-        super().__init__(message)
+        super().__init__(message, row, certificate)
         self.row = row
         self.certificate = certificate
+
+    def __str__(self) -> str:
+        return str(self.args[0])

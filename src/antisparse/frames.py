@@ -57,8 +57,11 @@ class BlockFrame:
     @cached_property
     def matrix(self) -> Float64Array:
         """The frame as one d x m matrix."""
-        diagonal: Float64Array = scipy.linalg.block_diag(*self.blocks)
-        return diagonal if self.rotation is None else self.rotation @ diagonal
+        matrix: Float64Array = scipy.linalg.block_diag(*self.blocks)
+        if self.rotation is not None:
+            matrix = self.rotation @ matrix
+        matrix.flags.writeable = False
+        return matrix
 
 
 Frame = Float64Array | BlockFrame
@@ -90,7 +93,7 @@ def gaussian_frame(d: int, m: int, seed: Seed = None) -> Float64Array:
 
 
 def tight_frame(d: int, m: int, seed: Seed = None) -> Float64Array:
-    """D rows of a random orthogonal m x m matrix, so that A Aᵀ = I: the paper's choice.
+    """As many rows of a random orthogonal m x m matrix, so that A Aᵀ = I: the paper's choice.
 
     Drawn as d normal vectors made orthonormal, which has the law of the first d rows of Q in the QR factorisation of
     an m x m normal matrix. The same seed gives the same bits on every machine with the same numpy version.
@@ -140,7 +143,7 @@ def _generator(seed: Seed) -> np.random.Generator:
     if isinstance(seed, np.random.Generator):
         return seed
     if seed is not None and not isinstance(seed, np.random.SeedSequence):
-        seed = integer(seed, "seed", 0)
+        seed = integer(seed, "seed", 0, below=2**128)
     return np.random.default_rng(seed)
 
 

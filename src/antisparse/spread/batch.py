@@ -5,14 +5,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.linalg
 
-from antisparse._arrays import chunks, float_dtype, integer, nonnegative, thread_count, vectors
-from antisparse._core import SpreadFrame
+from antisparse._arrays import Float64Array, chunks, float_dtype, integer, nonnegative, thread_count, vectors
+from antisparse._core import SpreadFrame, project
 from antisparse.errors import AccuracyError, InputError, StepLimitError
-from antisparse.frames import BlockFrame, Frame, frame_matrix
-from antisparse.spread.problem import SpreadResult, default_step_limit, require_full_rank
+from antisparse.frames import BlockFrame, Frame
+from antisparse.spread.problem import SpreadResult, default_step_limit, require_full_ranks
 
 _CHUNK_BYTES = 4 << 20  # of converted input held at a time
+_CHUNK_WORK = 3_000_000_000  # multiply-adds between two looks at Ctrl-C
 
 
 def spread(
@@ -98,17 +100,16 @@ class SpreadSolver:
     """
 
     def __init__(self, A: Frame) -> None:
-        if isinstance(A, BlockFrame):
-            blocks, rotation = A.blocks, A.rotation
-            for k, block in enumerate(blocks):
-                require_full_rank(block, f"A.blocks[{k}]")
-        else:
-            blocks, rotation = (frame_matrix(A),), None
-            require_full_rank(blocks[0], "A")
-        self.d = sum(block.shape[0] for block in blocks)
-        self.m = sum(block.shape[1] for block in blocks)
-        exponent = int(np.frexp(max(np.abs(block).max() for block in blocks))[1])
-        self._frame = SpreadFrame([np.ldexp(block, -exponent) for block in blocks], rotation, exponent)
+        require_full_ranks(A)
+        self.A = A if isinstance(A, BlockFrame) else BlockFrame((A,))
+        self.d, self.m = self.A.shape
+        integer(self.m, "m", 1, below=2**23)
+        exponent = int(np.frexp(max(np.abs(block).max() for block in self.A.blocks))[1])
+        self._frame = SpreadFrame([np.ldexp(block, -exponent) for block in self.A.blocks], self.A.rotation, exponent)
+        self._whitened: _Whitened | None = None
+
+    def __reduce__(self) -> tuple[type["SpreadSolver"], tuple[BlockFrame]]:
+        return SpreadSolver, (self.A,)
 
     def spread(
         self,
@@ -131,7 +132,7 @@ class SpreadSolver:
         for start, piece in chunks(Y, "Y", options.dtype, options.chunk_rows):
             rows = slice(start, start + len(piece))
             found = self._solve(piece, start, options, want_bits=False)
-            x[rows], t[rows], h_reached[rows], steps[rows], certificate[rows], _ = found
+            x[rows], t[rows], h_reached[rows], steps[rows], certificate[rows] = found
         return SpreadResult(x, t, h_reached, steps, certificate)
 
     def bits(
@@ -162,13 +163,24 @@ class SpreadSolver:
             dtype=precision,
             threads=thread_count(n_threads),
             max_steps=default_step_limit(self.d, self.m) if max_steps is None else integer(max_steps, "max_steps", 0),
-            chunk_rows=max(1024, _CHUNK_BYTES // (self.d * precision.itemsize)),
+            chunk_rows=self._chunk_rows(precision.itemsize),
         )
 
+    def _chunk_rows(self, itemsize: int) -> int:
+        """Rows a native call: few enough that Ctrl-C is heard within a second or so, and that they take little memory."""
+        work = sum(min(b.shape) ** 2 * b.shape[1] for b in self.A.blocks) + self.d**2
+        return max(16, min(_CHUNK_WORK // work, _CHUNK_BYTES // (self.d * itemsize)))
+
     def _solve(self, piece: npt.NDArray[Any], first_row: int, options: "_Options", want_bits: bool) -> tuple[Any, ...]:
-        status, row, certificate, *outputs = self._frame.solve(
-            piece, options.h, options.relative, options.max_steps, options.threads, want_bits
-        )
+        # At h = 0 the rows of A may be mixed at will; below its own rounding, h is as good as 0.
+        if options.h == 0 or (options.relative and options.h < 1e-12):
+            if self._whitened is None:
+                self._whitened = _Whitened(self.A, self._frame)
+            status, row, certificate, *outputs = self._whitened.solve(piece, options, want_bits)
+        else:
+            status, row, certificate, *outputs = self._frame.solve(
+                piece, options.h, options.relative, options.max_steps, options.threads, want_bits
+            )
         if status == 0:
             return tuple(outputs)
         where = f"Y row {first_row + row}"
@@ -185,6 +197,79 @@ class SpreadSolver:
                 certificate,
             )
         raise InputError(f"{where}: its representation does not fit {options.dtype.name}; scale Y or A")
+
+
+class _Whitened:
+    """The frame at h = 0, where A x = y may be replaced by any equations that say the same: those of a tight frame.
+
+    The rows of A enter the path through the correlations, so that badly scaled or nearly dependent rows are met at tiny h,
+    below rounding. With A = L Q, Q of orthonormal rows, ``Q x = L^-1 y`` has none of that. For m < d (least squares) the
+    equations are first projected on the range of A.
+    """
+
+    def __init__(self, A: BlockFrame, frame: SpreadFrame) -> None:
+        self.frame = frame
+        self.matrix: Float64Array | None = None  # where the frame is tight as it is, nothing is changed
+        self.exponent = int(np.frexp(max(np.abs(block).max() for block in A.blocks))[1])
+        blocks = [np.ldexp(block, -self.exponent) for block in A.blocks]
+        if all(_is_tight(block) for block in blocks):
+            return
+        with np.errstate(over="ignore", invalid="ignore"):
+            rows, forward, back = zip(*map(_orthonormal_equations, blocks), strict=True)
+            rotation = np.eye(A.shape[0]) if A.rotation is None else A.rotation
+            self.forward: Float64Array = np.ascontiguousarray(rotation @ scipy.linalg.block_diag(*forward))
+            self.back: Float64Array = np.ascontiguousarray(scipy.linalg.block_diag(*back) @ rotation.T)
+        if not np.isfinite(self.forward).all():
+            raise InputError("the rows of A span more than the range of float64; rescale them")
+        self.frame = SpreadFrame(list(rows), None, 0)
+        self.matrix = np.ldexp(A.matrix, -self.exponent)
+
+    def solve(self, piece: npt.NDArray[Any], options: "_Options", want_bits: bool) -> tuple[Any, ...]:
+        arguments = (0.0, True, options.max_steps, options.threads, want_bits)
+        if self.matrix is None:
+            return self.frame.solve(piece, *arguments)
+        exponents = np.frexp(np.abs(piece).max(axis=1, initial=0))[1]
+        y = np.ldexp(piece.astype(np.float64), -exponents[:, None])
+        z = project(y, self.forward, options.threads)
+        # What explicit inverses lose, one step of refinement regains.
+        z = z + project(y - project(z, self.back, options.threads), self.forward, options.threads)
+        status, row, certificate, out, t, h, steps, found = self.frame.solve(z.astype(options.dtype), *arguments)
+        if status != 0 or want_bits:
+            return status, row, certificate, out, t, h, steps, found
+        # What the frame as it was given says of x.
+        c, h1 = (y - out @ self.matrix.T) @ self.matrix, np.abs(y @ self.matrix).sum(axis=1)
+        violation = np.divide(np.abs(c).sum(axis=1), h1, out=np.zeros_like(h1), where=h1 > 0)
+        found = np.maximum(found, violation)
+        exponents = exponents - self.exponent
+        with np.errstate(over="ignore"):
+            out, t = np.ldexp(out, exponents[:, None]), np.ldexp(t, exponents)
+        for code, bad in ((2, violation > (1e-9 if options.dtype == np.float64 else 1e-3)), (3, ~np.isfinite(t))):
+            if bad.any():
+                status, row = code, int(bad.argmax())
+                certificate = float(found[row])
+        return status, row, certificate, out, t, h, steps, found
+
+
+def _is_tight(block: Float64Array) -> bool:
+    """Whether the rows are orthogonal and of one norm."""
+    if block.shape[0] > block.shape[1]:
+        return False
+    gram = block @ block.T
+    return bool(np.abs(gram / gram[0, 0] - np.eye(len(gram))).max() < 1e-8) if 0 < gram[0, 0] < np.inf else False
+
+
+def _orthonormal_equations(block: Float64Array) -> tuple[Float64Array, Float64Array, Float64Array]:
+    """Orthonormal rows Q, and the maps between right-hand sides: of A x = y to Q x = z by y @ forward, z @ back."""
+    d, m = block.shape
+    if m < d:  # A'A x = A'y: project on the range of A = U S
+        u, square = np.linalg.qr(block / np.abs(block).max())
+        scale = np.abs(block).max()
+        q, r = np.linalg.qr(square.T)
+        inverse = scipy.linalg.solve_triangular(r, np.eye(m))
+        return q.T.copy(), u @ inverse / scale, r @ u.T * scale
+    sizes = np.ldexp(1.0, np.frexp(np.abs(block).max(axis=1))[1])
+    q, r = np.linalg.qr((block / sizes[:, None]).T)
+    return q.T.copy(), scipy.linalg.solve_triangular(r, np.eye(d)) / sizes[:, None], r * sizes
 
 
 @dataclass(frozen=True)

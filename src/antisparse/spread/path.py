@@ -32,7 +32,7 @@ import scipy.linalg
 from antisparse._arrays import Float64Array, float64_array, integer, nonnegative
 from antisparse.errors import InputError, StepLimitError
 from antisparse.frames import Frame, frame_matrix
-from antisparse.spread.problem import default_step_limit, require_full_rank
+from antisparse.spread.problem import default_step_limit, require_full_ranks
 
 Move = Literal["freed", "stuck at +t", "stuck at -t", "parked"]
 
@@ -65,6 +65,9 @@ class Piece:
     eta: float
     upsilon: float
     scale: Float64Array  # ||a_i|| ||P w||, the size of g where it is not small by chance
+    py: Float64Array  # P y, and P w: y - A x = P y - t P w
+    pw: Float64Array
+    sizes: tuple[float, float]  # ||y||, ||w||
 
     def h_at(self, t: float) -> float:
         """The h at a range t."""
@@ -74,11 +77,25 @@ class Piece:
         """The range t at h."""
         return (self.eta - h) / self.upsilon
 
+    def residual_at(self, t: float) -> float:
+        """||y - A x|| at a range t, relative to the sizes of what it is the difference of."""
+        if not np.isfinite(t):
+            return np.inf
+        return float(np.linalg.norm(self.py - t * self.pw) / (self.sizes[0] + t * self.sizes[1]))
+
     def x_at(self, t: float) -> Float64Array:
         """The representation (m,) at a range t."""
         x = self.signs * t + self.fixed
         x[self.free] = np.clip(self.xi + self.zeta * t, -t, t)
         return x
+
+
+@dataclass(frozen=True)
+class Scales:
+    """The pieces are in the units of a scaled problem; times these, x and t, and h, are in the caller's."""
+
+    x: float
+    h: float
 
 
 @dataclass(frozen=True)
@@ -102,7 +119,7 @@ class SpreadPath:
     t: float
     breakpoints: tuple[Breakpoint, ...]
     pieces: tuple[Piece, ...]
-    scale: float  # the path was followed for y / scale
+    scales: Scales
     columns: int
 
     @property
@@ -113,17 +130,17 @@ class SpreadPath:
     def at(self, h: float) -> Float64Array:
         """The spread representation x (m,) at any h from the path's end up."""
         h = nonnegative(h, "h")
+        if h >= min(self.h1, self.h if self.t == 0 else np.inf):
+            return np.zeros(self.columns)
         if h < self.h:
             raise InputError(f"h = {h} lies below the end of the path, {self.h}; call spread_path with a smaller h")
-        if h >= self.h1:
-            return np.zeros(self.columns)
         k = sum(point.h > h for point in self.breakpoints)
         start = self.breakpoints[k - 1].t if k else 0.0
         end = self.breakpoints[k].t if k < len(self.breakpoints) else self.t
         t = self.t
         if h > self.h:  # rounding must not carry t out of its piece
-            t = float(np.clip(self.pieces[k].t_at(h / self.scale) * self.scale, start, end))
-        return self.pieces[k].x_at(t / self.scale) * self.scale
+            t = float(np.clip(self.pieces[k].t_at(h / self.scales.h) * self.scales.x, start, end))
+        return self.pieces[k].x_at(t / self.scales.x) * self.scales.x
 
 
 def spread_path(y: Any, A: Frame, h: float = 0.0, *, max_steps: int | None = None) -> SpreadPath:
@@ -153,19 +170,20 @@ def spread_path(y: Any, A: Frame, h: float = 0.0, *, max_steps: int | None = Non
     >>> path.at(1.0)
     array([2., 1.])
     """
+    rank = require_full_ranks(A)
     A = frame_matrix(A)
     y = float64_array(y, "y", 1)
     d, m = A.shape
     if len(y) != d:
         raise InputError(f"y has {len(y)} entries but A has {d} rows")
-    h_target = nonnegative(h, "h")
-    require_full_rank(A, "A")
+    h = nonnegative(h, "h")
     limit = default_step_limit(d, m) if max_steps is None else integer(max_steps, "max_steps", 0)
 
-    # Nothing but the scale of the answer depends on that of y: a power of two, so that dividing is exact.
-    scale = float(np.ldexp(1.0, int(np.frexp(np.abs(y).max())[1])))
-    y = y / scale
-    h_target /= scale
+    # Nothing but the scale of the answer depends on those of y and A: powers of two, so that dividing is exact.
+    y_scale, a_scale = (float(np.ldexp(1.0, int(np.frexp(np.abs(v).max())[1]) - 1)) for v in (y, A))
+    y, A = y / y_scale, A / a_scale
+    scales = Scales(x=y_scale / a_scale, h=y_scale * a_scale)
+    h_target = h / scales.h if 0 < scales.h < np.inf else h / y_scale / a_scale
     norms = np.linalg.norm(A, axis=0)
 
     # Section 2.2. x = 0, every component stuck at t = 0 with the sign of its correlation: the LSH code.
@@ -180,14 +198,14 @@ def spread_path(y: Any, A: Frame, h: float = 0.0, *, max_steps: int | None = Non
     breakpoints: list[Breakpoint] = []
     pieces: list[Piece] = []
 
-    def path(h_end: float, t_end: float) -> SpreadPath:
-        return SpreadPath(h1 * scale, h_end * scale, t_end * scale, tuple(breakpoints), tuple(pieces), scale, m)
+    def path(t_end: float) -> SpreadPath:
+        return SpreadPath(h1 * scales.h, h, t_end * scales.x, tuple(breakpoints), tuple(pieces), scales, m)
 
     if h_target >= h1:
-        return path(h_target, 0.0)
+        return path(0.0)
 
     def passed(piece: Piece, index: int, move: Move) -> None:
-        breakpoints.append(Breakpoint(piece.h_at(t) * scale, t * scale, index, move))
+        breakpoints.append(Breakpoint(piece.h_at(t) * scales.h, t * scales.x, index, move))
         pieces.append(piece)
 
     def depends(index: int, q: Float64Array) -> bool:
@@ -196,15 +214,15 @@ def spread_path(y: Any, A: Frame, h: float = 0.0, *, max_steps: int | None = Non
 
     while True:
         piece, q = _piece(y, A, signs, fixed, free)
-        index, t_event = _next_event(piece, riding, t, full=len(free) + 1 >= min(d, m))
+        index, t_event = _next_event(piece, riding, t, full=len(free) + 1 >= rank)
 
-        # Section 2.5: stop where h reaches the target. At h = 0 all correlations vanish together, so the stop wins
-        # ties; rounding in h is measured against h_1.
-        rounding = 16 * np.finfo(np.float64).eps * h1 if h_target == 0 else 0.0
+        # Section 2.5: stop where h reaches the target, or where the residual y - A x = P y - t P w has vanished. There all
+        # correlations vanish together, so the stop wins ties, and nothing but rounding is left.
         t_target = max(piece.t_at(h_target), t) if piece.upsilon > 0 else np.inf
-        if t_target <= t_event or piece.h_at(t_event) <= h_target + rounding:
+        vanished = piece.residual_at(t_event) <= 100 * np.finfo(np.float64).eps
+        if t_target <= t_event or (h_target == 0 and vanished):
             pieces.append(piece)
-            return path(h_target, t_target if np.isfinite(t_target) else t)
+            return path(t_target if np.isfinite(t_target) else t)
         if len(breakpoints) >= limit:
             raise StepLimitError(f"y: the path has more than max_steps = {limit} breakpoints; raise max_steps or h", 0)
         t = t_event
@@ -274,6 +292,9 @@ def _piece(
         eta=float(w @ py),
         upsilon=float(pw @ pw),
         scale=np.linalg.norm(A, axis=0) * np.linalg.norm(pw),
+        py=py,
+        pw=pw,
+        sizes=(float(np.linalg.norm(y)), float(np.linalg.norm(w))),
     )
     return piece, q
 

@@ -10,7 +10,7 @@ import scipy.optimize
 
 from antisparse._arrays import Float64Array, FloatArray, finite, real_array, vectors
 from antisparse.errors import InputError, RankError
-from antisparse.frames import Frame, frame_matrix
+from antisparse.frames import BlockFrame, Frame, frame_matrix
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,10 @@ def certificate(A: Frame, Y: Any, x: Any, h: Any) -> Float64Array:
     the infinity norm at x (equations 4 to 6 of the paper), that is ``||c||_1 = h`` and ``<c, x> = h t``; for x = 0,
     ``||c||_1 <= h``. No partition into stuck and free components is asked for or trusted.
 
-    At h = 0 these say no more than that x solves the least-squares problem. So the relative duality gap
-    ``1 - <y, z> / (t ||A.T @ z||_1)`` is counted too: any z bounds the least t from below, and the one used here
-    follows from x alone, by non-negative least squares.
+    At h = 0 (or so small that it drowns in the rounding of h_1) these say little. So two things more are counted: by how
+    much each equation of A x = y fails, relative to the size of its terms, and the relative duality gap
+    ``1 - <y, z> / (t ||A.T @ z||_1)``. Any z bounds the least t from below; the one used here follows from x alone, by
+    non-negative least squares.
 
     Parameters
     ----------
@@ -79,8 +80,9 @@ def certificate(A: Frame, Y: Any, x: Any, h: Any) -> Float64Array:
         violation: Float64Array = np.where(p.t == 0, at_zero, elsewhere) / p.h1
     violation[(p.h1 == 0) & (p.t == 0)] = 0
     violation[(p.h1 == 0) & (p.t > 0)] = np.inf
-    for row in np.flatnonzero((p.h == 0) & (p.t > 0) & (p.h1 > 0)):
-        violation[row] = max(violation[row], _duality_gap(p.A, p.Y[row], p.x[row], p.slack))
+    for row in np.flatnonzero((p.h <= 1e-12 * p.h1) & (p.t > 0) & (p.h1 > 0)):
+        infeasible = _infeasibility(p.A, p.Y[row], p.x[row])
+        violation[row] = max(violation[row], infeasible, _duality_gap(p.A, p.Y[row], p.x[row], p.slack))
     return violation
 
 
@@ -90,11 +92,11 @@ def default_step_limit(d: int, m: int) -> int:
 
 
 def require_full_rank(A: Float64Array, name: str) -> None:
-    """Raise `RankError` unless A has rank min(d, m), judged after scaling rows and columns to norm 1."""
-    scaled = A / np.abs(A).max() if A.any() else A
-    for axis in (1, 0):
-        norms = np.linalg.norm(scaled, axis=axis, keepdims=True)
-        scaled = scaled / np.where(norms > 0, norms, 1)
+    """Raise `RankError` unless A has rank min(d, m), judged after scaling its rows and columns."""
+    scaled = A
+    for axis in (1, 0, 1, 0):  # by the largest entries first, whose squares may be out of range
+        sizes = np.abs(scaled).max(axis=axis, keepdims=True)
+        scaled = scaled / np.where(sizes > 0, sizes, 1)
     rank = int(np.linalg.matrix_rank(scaled))
     if rank < min(A.shape):
         raise RankError(
@@ -102,6 +104,17 @@ def require_full_rank(A: Float64Array, name: str) -> None:
             "drop the dependent rows, reducing the vectors' dimension with them",
             rank,
         )
+
+
+def require_full_ranks(A: Frame) -> int:
+    """Raise `RankError` unless A, or each block of a `BlockFrame`, has full rank. Returns the rank of the whole."""
+    if isinstance(A, BlockFrame):
+        for k, block in enumerate(A.blocks):
+            require_full_rank(block, f"A.blocks[{k}]")
+        return sum(min(block.shape) for block in A.blocks)
+    matrix = frame_matrix(A)
+    require_full_rank(matrix, "A")
+    return min(matrix.shape)
 
 
 class _Problem:
@@ -113,7 +126,7 @@ class _Problem:
         x = real_array(x, "x", 2)
         if x.shape != (len(Y), matrix.shape[1]):
             raise InputError(f"x has shape {x.shape}; Y and A ask for {(len(Y), matrix.shape[1])}")
-        h = np.asarray(h, dtype=np.float64)
+        h = real_array(h, "h", np.ndim(h)).astype(np.float64)
         if h.shape not in ((), (len(Y),)):
             raise InputError(f"h has shape {h.shape}; pass a number, or one for each of the {len(Y)} rows of Y")
         if not (np.isfinite(h) & (h >= 0)).all():
@@ -132,6 +145,14 @@ class _Problem:
         self.h1 = np.abs(self.Y @ self.A).sum(1)
         # How far from +-t a stuck component may lie, by the precision x came in.
         self.slack = 1e-5 if x.dtype.itemsize < 8 else 1e-9
+
+
+def _infeasibility(A: Float64Array, y: Float64Array, x: Float64Array) -> float:
+    """How far x is from a solution of A x = y (of A'A x = A'y, for m < d): componentwise backward error."""
+    residual, size = y - A @ x, np.abs(A) @ np.abs(x) + np.abs(y)
+    if A.shape[1] < A.shape[0]:
+        residual, size = A.T @ residual, np.abs(A.T) @ size
+    return float((np.abs(residual) / np.where(size > 0, size, 1)).max())
 
 
 def _duality_gap(A: Float64Array, y: Float64Array, x: Float64Array, slack: float) -> float:
