@@ -36,14 +36,19 @@ stubs: $(VENV)/with-lint  ## regenerate src/antisparse/_core.pyi from the native
 bench bench-smoke: export OMP_NUM_THREADS = 1
 bench: $(VENV)/with-bench  ## every benchmark, peers in the same run (minutes)
 	$(BIN)/python benchmarks/solver.py --json out/solver.json
+	$(BIN)/python benchmarks/search.py --json out/search.json
+	$(BIN)/python benchmarks/encoding.py --json out/encoding.json
 
 bench-smoke: $(VENV)/with-bench  ## the same on small sizes: does it run?
 	$(BIN)/python benchmarks/solver.py --smoke --json out/solver-smoke.json
+	$(BIN)/python benchmarks/search.py --smoke --json out/search-smoke.json
+	$(BIN)/python benchmarks/encoding.py --smoke --json out/encoding-smoke.json
 
 # The kernels' tests under the address and undefined-behaviour sanitizers (Linux, GCC).
 sanitize: $(VENV)-sanitize/with-test  ## the native tests under sanitizers
 	LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
-	  $(VENV)-sanitize/bin/python -m pytest -q -p no:cacheprovider tests/spread -k "not 10000 and not 1000_problems"
+	  $(VENV)-sanitize/bin/python -m pytest -q -p no:cacheprovider tests/spread tests/test_scan.py tests/test_search.py \
+	  -k "not 10000 and not 1000_problems"
 
 clean:  ## remove everything that was made
 	rm -rf .venv .venv-sanitize build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -7,32 +7,17 @@ scipy.optimize.linprog in several formulations of the same linear programme; the
 """
 
 import argparse
-import json
 import os
-import platform
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy
 from scipy.optimize import linprog
+from timing import best, write_json
 
-import antisparse
 from antisparse import SpreadSolver, _core, block_frame, certificate, spread, spread_path, tight_frame
 from antisparse._arrays import Float64Array
-
-
-def best(run: Callable[[], Any], repeats: int) -> float:
-    """Seconds of the fastest of several runs."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def highs_formulations(A: Float64Array) -> dict[str, Callable[[Float64Array], float]]:
@@ -156,18 +141,10 @@ def main() -> None:
     parser.add_argument("--smoke", action="store_true", help="small sizes, to see that it runs")
     parser.add_argument("--json", type=Path, help="where to write the numbers")
     arguments = parser.parse_args()
-    numbers = {
-        "command": " ".join(["python", "benchmarks/solver.py", *sys.argv[1:]]),
-        "versions": {"antisparse": antisparse.__version__, "numpy": np.__version__, "scipy": scipy.__version__},
-        "python": platform.python_version(),
-        "isa": _core.isa(),
-        "against_peers": against_peers(arguments.smoke),
-        "high_dimension": high_dimension(arguments.smoke),
-    }
-    if arguments.json:
-        arguments.json.parent.mkdir(parents=True, exist_ok=True)
-        arguments.json.write_text(json.dumps(numbers, indent=2) + "\n")
-        print(f"\nnumbers: {arguments.json}")
+    write_json(
+        arguments.json,
+        {"against_peers": against_peers(arguments.smoke), "high_dimension": high_dimension(arguments.smoke)},
+    )
 
 
 if __name__ == "__main__":

@@ -46,9 +46,12 @@ class Tables {
     // Below 1 a step gains nothing: the sums are integers.
     step_ = std::max(wide ? static_cast<double>(largest) / cap : most / 254, 1.0);
     // Rounded down; the factor keeps the rounding of the quotient itself from reaching the next integer.
-    const double inverse = step_ == 1 ? 1 : (1 - 1e-15) / step_;
+    const float inverse = static_cast<float>(step_ == 1 ? 1 : (1 - 1e-6) / step_);
+    const float most_entry = static_cast<float>(cap);
+    const std::int32_t* sums = exact.nibble(0);
+    std::uint8_t* entries = entries_.data();
     for (std::size_t i = 0; i < used_; ++i)
-      entries_[i] = static_cast<std::uint8_t>(std::min(static_cast<int>(exact.nibble(0)[i] * inverse), cap));
+      entries[i] = static_cast<std::uint8_t>(std::min(static_cast<float>(sums[i]) * inverse, most_entry));
   }
 
   bool wide() const { return wide_; }
@@ -138,15 +141,12 @@ inline std::uint32_t at_most(__m256i sum, __m256i limit) {
 template <int queries>
 inline void prune_narrow(const ScanJob& job, std::size_t first, std::size_t count, const std::uint8_t* const* tables,
                          const Limit* limits, std::uint32_t* const* masks) {
+  __m256i flat[queries];
+  for (int q = 0; q < queries; ++q) flat[q] = _mm256_set1_epi8(static_cast<char>(static_cast<int>(limits[q].flat)));
   const auto finish = [&](std::size_t b, int q, __m256i sum) {
-    __m256i limit;
-    if (job.scale) {
-      const std::size_t at = (first + b) * scan_block;
-      limit = Limits::bytes(job.reach + at, job.bias ? job.bias + at : nullptr, limits[q]);
-    } else {
-      limit = _mm256_set1_epi8(static_cast<char>(static_cast<int>(limits[q].flat)));
-    }
-    masks[q][b] = at_most(sum, limit);
+    const std::size_t at = (first + b) * scan_block;
+    masks[q][b] = at_most(sum, job.scale ? Limits::bytes(job.reach + at, job.bias ? job.bias + at : nullptr, limits[q])
+                                         : flat[q]);
   };
   std::size_t b = 0;
   constexpr int together = queries == 1 ? 4 : 2;

@@ -15,17 +15,16 @@ namespace antisparse {
 class ExactTables {
  public:
   ExactTables(const std::int32_t* weights, std::size_t bits, std::size_t bytes) : sums_(bytes * 32) {
-    for (std::size_t nibble = 0; nibble < 2 * bytes; ++nibble)
-      for (std::size_t value = 0; value < 16; ++value) {
-        std::int32_t sum = 0;
-        for (std::size_t bit = 0; bit < 4; ++bit) {
-          const std::size_t j = 4 * nibble + bit;
-          if (j >= bits) continue;  // padding never counts
-          const bool set = value >> (3 - bit) & 1;
-          if (set != (weights[j] >= 0)) sum += std::abs(weights[j]);
-        }
-        sums_[16 * nibble + value] = sum;
+    for (std::size_t nibble = 0; nibble < 2 * bytes; ++nibble) {
+      std::int32_t* sums = &sums_[16 * nibble];
+      for (std::size_t bit = 0; bit < 4; ++bit) {
+        const std::size_t j = 4 * nibble + bit, one = std::size_t{8} >> bit;
+        const std::int32_t weight = j < bits ? weights[j] : 0;  // padding never counts
+        // Bit j set disagrees with W_j < 0, clear with W_j > 0.
+        for (std::size_t value = 0; value < 16; ++value)
+          sums[value] += value & one ? std::max(-weight, 0) : std::max(weight, 0);
       }
+    }
     for (std::size_t j = 0; j < bits; ++j) total += std::abs(static_cast<std::int64_t>(weights[j]));
   }
 
@@ -68,41 +67,50 @@ struct Candidate {
   }
 };
 
-// The k least candidates seen, as a heap with the greatest on top.
+// The k least candidates seen: a reservoir of a few more, cut back to k when it is full or when its bound is asked for.
 class Best {
  public:
-  explicit Best(std::size_t k) : k_(k) { heap_.reserve(std::min<std::size_t>(k, 4096)); }
+  explicit Best(std::size_t k) : k_(k) {}
 
-  // No candidate with a greater score can enter.
-  double bound() const { return heap_.size() < k_ ? std::numeric_limits<double>::infinity() : heap_.front().score; }
-
-  void offer(Candidate candidate) {
-    if (heap_.size() < k_) {
-      heap_.push_back(candidate);
-      std::push_heap(heap_.begin(), heap_.end());
-    } else if (k_ > 0 && candidate < heap_.front()) {
-      std::pop_heap(heap_.begin(), heap_.end());
-      heap_.back() = candidate;
-      std::push_heap(heap_.begin(), heap_.end());
-    }
+  // The score of the k-th: no candidate with a greater score can enter, nor one of equal score and greater id.
+  double bound() {
+    // A cut costs a pass over all: it waits until the bound has something to gain.
+    if (found_.size() > k_ + k_ / 8 || (found_.size() >= k_ && bound_ == std::numeric_limits<double>::infinity())) cut();
+    return bound_;
   }
 
-  // All of another's candidates, for the same query.
-  void merge(const Best& other) {
-    for (const Candidate& candidate : other.heap_) offer(candidate);
+  // Candidates come in the order of their ids. False where it is too late or too far.
+  bool offer(Candidate candidate) {
+    if (!(candidate.score < bound_)) return false;
+    found_.push_back(candidate);
+    if (found_.size() >= 2 * k_ + 64) cut();
+    return true;
   }
+
+  // All of another's candidates for the same query, whatever their ids.
+  void merge(const Best& other) { found_.insert(found_.end(), other.found_.begin(), other.found_.end()); }
 
   void write(double* scores, std::int64_t* ids) {
-    std::sort_heap(heap_.begin(), heap_.end());
+    const std::size_t count = std::min(k_, found_.size());
+    std::partial_sort(found_.begin(), found_.begin() + static_cast<std::ptrdiff_t>(count), found_.end());
     for (std::size_t i = 0; i < k_; ++i) {
-      scores[i] = i < heap_.size() ? heap_[i].score : std::numeric_limits<double>::infinity();
-      ids[i] = i < heap_.size() ? heap_[i].id : -1;
+      scores[i] = i < count ? found_[i].score : std::numeric_limits<double>::infinity();
+      ids[i] = i < count ? found_[i].id : -1;
     }
   }
 
  private:
+  void cut() {
+    if (k_ == 0 || found_.size() < k_) return;
+    const auto last = found_.begin() + static_cast<std::ptrdiff_t>(k_ - 1);
+    std::nth_element(found_.begin(), last, found_.end());
+    bound_ = last->score;
+    found_.erase(last + 1, found_.end());
+  }
+
   std::size_t k_;
-  std::vector<Candidate> heap_;
+  double bound_ = std::numeric_limits<double>::infinity();
+  std::vector<Candidate> found_;
 };
 
 }  // namespace antisparse

@@ -62,7 +62,7 @@ class ScanQuery {
 
   // The codes that passed, scored exactly.
   void collect(std::size_t first_block, std::size_t count, const std::uint32_t* masks) {
-    std::size_t passed = 0;
+    std::size_t missed = 0;
     for (std::size_t b = 0; b < count; ++b) {
       while (b + 8 <= count && none(masks + b)) b += 8;
       if (b == count) break;
@@ -73,12 +73,11 @@ class ScanQuery {
         const int skip = trailing_zeros(mask);
         i += skip;
         mask >>= skip;
-        ++passed;
-        best.offer({exact_score(job_, exact_, unit_, i), static_cast<std::int64_t>(i)});
+        missed += !best.offer({exact_score(job_, exact_, unit_, i), static_cast<std::int64_t>(i)});
       }
     }
-    // Too many for narrow sums to be worth their speed.
-    if (!tables_.wide() && count >= 32 && passed * 48 > count * scan_block) {
+    // Passed in vain too often for narrow sums to be worth their speed.
+    if (!tables_.wide() && count >= 32 && missed * 48 > count * scan_block) {
       prefer_wide_ = true;
       built_ = false;
     }
@@ -92,7 +91,9 @@ class ScanQuery {
 
  private:
   void build(double most) {
-    tables_.build(exact_, most, prefer_wide_);
+    // Each of many narrow entries loses half a step on average: too much, once it comes to a seventh of the bound.
+    const bool coarse = most > 254 && exact_.nibbles() > 72;
+    tables_.build(exact_, most, prefer_wide_ || coarse);
     built_for_ = most;
     built_ = true;
   }

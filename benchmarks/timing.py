@@ -1,0 +1,40 @@
+"""Timing shared by the benchmarks: best of several runs, and how the numbers are written."""
+
+import json
+import platform
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+
+import antisparse
+from antisparse import _core
+
+
+def best(run: Callable[[], Any], repeats: int) -> float:
+    """Seconds of the fastest of several runs."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def write_json(path: Path | None, numbers: dict[str, Any]) -> None:
+    """The numbers with the command and the versions that made them."""
+    if path is None:
+        return
+    about = {
+        "command": " ".join(["python", *sys.argv]),
+        "versions": {"antisparse": antisparse.__version__, "numpy": np.__version__, "scipy": scipy.__version__},
+        "python": platform.python_version(),
+        "isa": _core.isa(),
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(about | numbers, indent=2) + "\n")
+    print(f"\nnumbers: {path}")
