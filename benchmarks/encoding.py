@@ -2,11 +2,12 @@
 
     python benchmarks/encoding.py [--smoke] [--json FILE]
 
-One million random vectors of 48 dimensions in float32 (a memory-mapped file), encoded to 128 bits in bounded memory. One
-thread for both sides. Also the cosine between vectors and what their codes rebuild.
+One million random vectors of 48 dimensions in float32 (a memory-mapped file), encoded to 128 bits in bounded memory.
+One thread for both sides. Also the cosine between vectors and what their codes rebuild.
 """
 
 import argparse
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -50,7 +51,7 @@ def throughput(n: int) -> dict[str, Any]:
             mapped = np.load(file, mmap_mode="r")
             before = resident()
             start_time = time.perf_counter()
-            codes = encoder.transform(mapped)
+            codes = encoder.encode(mapped, progress=sys.stderr.isatty())
             seconds = time.perf_counter() - start_time
             # What the mapped file itself takes of the page cache is not memory held: count the rest.
             added = (resident() - before - mapped.nbytes) / 2**20

@@ -2,16 +2,17 @@
 
     python benchmarks/search.py [--smoke] [--json FILE]
 
-One million random codes of 64 to 512 bits, 100 queries, k = 10 (and others at 128 bits), one thread for both sides, best
-of five. The peers are IndexBinaryFlat for hamming; fast-scan PQ with as many bits, and fast-scan RaBitQ with as many
-dimensions as we have bits, for asymmetric and reconstruction. Random codes and vectors: the scans' work does not depend on
-what they find, but for the few codes that pass the pruning.
+One million random codes of 64 to 512 bits, 100 queries, k = 10 (and others at 128 bits), one thread for both sides,
+best of five. The peers are IndexBinaryFlat for hamming; fast-scan PQ with as many bits, and fast-scan RaBitQ with as
+many dimensions as we have bits, for asymmetric and reconstruction. Codes and vectors are random: the scans' work does
+not depend on what they find, but for the few codes that pass the pruning.
 """
 
 import argparse
 import ctypes
 import os
 import resource
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ RNG = np.random.default_rng(0)
 def bandwidth() -> float:
     """Bytes a second one thread reads from memory: the sum of 256 MB, best of five."""
     data = np.ones(1 << 25, np.int64)
-    return data.nbytes / best(lambda: data.max(), 5)
+    return data.nbytes / best(5, data.max)
 
 
 def terms(n: int) -> np.ndarray[Any, np.dtype[np.float32]]:
@@ -41,65 +42,10 @@ def terms(n: int) -> np.ndarray[Any, np.dtype[np.float32]]:
 
 def table(n: int, queries: int, repeats: int) -> list[dict[str, Any]]:
     """Every method at every length, and several k at 128 bits."""
-    rows = []
     rate = bandwidth()
     print(f"{n} codes, {queries} queries, one thread, best of {repeats}; memory reads {rate / 1e9:.1f} GB/s\n")
     print(f"{'bits':>5} {'k':>5} {'method':>15} {'ms/query':>9} {'Gcodes/s':>9} {'GB/s':>6}  times the peers")
-    units = np.ones(queries)
-    for bits in (64, 128, 256, 512):
-        codes = RNG.integers(0, 256, (n, bits // 8), dtype=np.uint8)
-        query_codes = RNG.integers(0, 256, (queries, bits // 8), dtype=np.uint8)
-        signs = np.unpackbits(query_codes, axis=1).astype(np.int32) * 2 - 1
-        weights, weight_units = round_weights(RNG.standard_normal((queries, bits)))
-        blocks = scan_blocks(codes)
-        plain = _core.ScanBase(blocks, n, bits, None, None, 0.0)
-        termed = _core.ScanBase(blocks, n, bits, terms(n), None, 1.0)
-        flat = faiss.IndexBinaryFlat(bits)
-        flat.add(codes)
-        peers = {}
-        for name, d in ((f"PQ{bits // 4}x4fs", bits), ("RaBitQfs", bits)):
-            index = faiss.index_factory(d, name)
-            index.train(RNG.standard_normal((max(2000, min(n, 20_000)), d)).astype(np.float32))
-            part = RNG.standard_normal((min(n, 100_000), d)).astype(np.float32)
-            for start in range(0, n, len(part)):
-                index.add(part[: n - start])
-            peers[name] = index, RNG.standard_normal((queries, d)).astype(np.float32)
-        for k in (1, 10, 100, 1000) if bits == 128 else (10,):
-            calls: dict[str, Any] = {
-                "hamming": lambda k=k, count=queries, threads=1: plain.search(signs[:count], units[:count], k, threads),
-                "asymmetric": lambda k=k, count=queries, threads=1: plain.search(
-                    weights[:count], weight_units[:count], k, threads
-                ),
-                "reconstruction": lambda k=k, count=queries, threads=1: termed.search(
-                    weights[:count], weight_units[:count], k, threads
-                ),
-            }
-            peer_times = {
-                name: best(lambda index=index, Q=Q, k=k: index.search(Q, k), repeats)  # type: ignore[misc]
-                for name, (index, Q) in peers.items()
-            }
-            binary = best(lambda k=k: flat.search(query_codes, k), repeats)  # type: ignore[misc]
-            for method, call in calls.items():
-                seconds = best(call, repeats)
-                ratios = {"IndexBinaryFlat": binary / seconds}
-                if method != "hamming":
-                    ratios = {name: value / seconds for name, value in peer_times.items()}
-                size = bits // 8 + (4 if method == "reconstruction" else 0)
-                row = {"bits": bits, "k": k, "method": method, "ms": seconds / queries * 1e3, "ratios": ratios}
-                row["gcodes_per_s"] = n * queries / seconds / 1e9
-                if bits == 128 and k == 10:
-                    alone = best(lambda call=call: call(count=1), 4 * repeats)  # type: ignore[misc]
-                    row["two_threads"] = seconds / best(lambda call=call: call(threads=2), repeats)  # type: ignore[misc]
-                    row["single_gb_per_s"] = n * size / alone / 1e9
-                    if method == "hamming":
-                        peer = best(lambda k=k: flat.search(query_codes[:1], k), 4 * repeats)  # type: ignore[misc]
-                        ratios["IndexBinaryFlat, a single query"] = peer / alone
-                rows.append(row)
-                text = ", ".join(f"{value:.2f} {name}" for name, value in ratios.items())
-                print(
-                    f"{bits:5d} {k:5d} {method:>15} {row['ms']:9.3f} {row['gcodes_per_s']:9.2f} "
-                    f"{row['gcodes_per_s'] * size:6.1f}  {text}"
-                )
+    rows = [row for bits in (64, 128, 256, 512) for row in one_length(bits, n, queries, repeats)]
     print("\nGB/s counts each code once a query: batches share a pass, so it may exceed the memory's.")
     for row in rows:
         if "two_threads" in row:
@@ -108,6 +54,57 @@ def table(n: int, queries: int, repeats: int) -> list[dict[str, Any]]:
                 f"{row['single_gb_per_s']:.1f} GB/s of the memory's {rate / 1e9:.1f}"
             )
     return rows
+
+
+def one_length(bits: int, n: int, queries: int, repeats: int) -> Iterator[dict[str, Any]]:
+    """The three methods and their peers at one code length."""
+    codes = RNG.integers(0, 256, (n, bits // 8), dtype=np.uint8)
+    query_codes = RNG.integers(0, 256, (queries, bits // 8), dtype=np.uint8)
+    signs, ones = np.unpackbits(query_codes, axis=1).astype(np.int32) * 2 - 1, np.ones(queries)
+    weights, units = round_weights(RNG.standard_normal((queries, bits)))
+    blocks = scan_blocks(codes)
+    plain = _core.ScanBase(blocks, n, bits, None, None, 0.0)
+    termed = _core.ScanBase(blocks, n, bits, terms(n), None, 1.0)
+    flat = faiss.IndexBinaryFlat(bits)
+    flat.add(codes)
+    peers = {name: real_peer(name, bits, n) for name in (f"PQ{bits // 4}x4fs", "RaBitQfs")}
+    Q = RNG.standard_normal((queries, bits)).astype(np.float32)
+    for k in (1, 10, 100, 1000) if bits == 128 else (10,):
+        binary = best(repeats, flat.search, query_codes, k)
+        real = {name: best(repeats, index.search, Q, k) for name, index in peers.items()}
+        for method, base, w, u in (
+            ("hamming", plain, signs, ones),
+            ("asymmetric", plain, weights, units),
+            ("reconstruction", termed, weights, units),
+        ):
+            seconds = best(repeats, base.search, w, u, k, 1)
+            size = bits // 8 + (4 if base is termed else 0)
+            row: dict[str, Any] = {"bits": bits, "k": k, "method": method, "ms": seconds / queries * 1e3}
+            row["gcodes_per_s"] = n * queries / seconds / 1e9
+            row["ratios"] = {name: value / seconds for name, value in real.items()}
+            if method == "hamming":
+                row["ratios"] = {"IndexBinaryFlat": binary / seconds}
+            if bits == 128 and k == 10:
+                alone = best(4 * repeats, base.search, w[:1], u[:1], k, 1)
+                row["two_threads"] = seconds / best(repeats, base.search, w, u, k, 2)
+                row["single_gb_per_s"] = n * size / alone / 1e9
+                if method == "hamming":
+                    peer = best(4 * repeats, flat.search, query_codes[:1], k)
+                    row["ratios"]["IndexBinaryFlat, a single query"] = peer / alone
+            text = ", ".join(f"{value:.2f} {name}" for name, value in row["ratios"].items())
+            rate = row["gcodes_per_s"]
+            print(f"{bits:5d} {k:5d} {method:>15} {row['ms']:9.3f} {rate:9.2f} {rate * size:6.1f}  {text}", flush=True)
+            yield row
+
+
+def real_peer(name: str, d: int, n: int) -> Any:
+    """A FAISS index of n random vectors."""
+    index = faiss.index_factory(d, name)
+    index.train(RNG.standard_normal((max(2000, min(n, 20_000)), d)).astype(np.float32))
+    part = RNG.standard_normal((min(n, 100_000), d)).astype(np.float32)
+    for start in range(0, n, len(part)):
+        index.add(part[: n - start])
+    return index
 
 
 def memory(n: int, queries: int) -> float:

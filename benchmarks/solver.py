@@ -56,6 +56,12 @@ def highs_formulations(A: Float64Array) -> dict[str, Callable[[Float64Array], fl
     }
 
 
+def each(function: Callable[[Float64Array], Any], vectors: Float64Array) -> None:
+    """Call the function on every vector."""
+    for y in vectors:
+        function(y)
+
+
 def against_peers(smoke: bool) -> dict[str, Any]:
     """D = 48, m = 128: HiGHS, the NumPy reference, one and two threads, several h."""
     d, m, repeats = 48, 128, 2 if smoke else 7
@@ -67,17 +73,17 @@ def against_peers(smoke: bool) -> dict[str, Any]:
 
     highs = {}
     for name, solve in highs_formulations(A).items():
-        highs[name] = best(lambda solve=solve: [solve(y) for y in few], min(repeats, 4)) / len(few)  # type: ignore[misc]
+        highs[name] = best(min(repeats, 4), each, solve, few) / len(few)
         print(f"  HiGHS, {name:22s} {highs[name] * 1e3:8.2f} ms a vector")
     peer = min(highs.values())
-    reference = best(lambda: [spread_path(y, A) for y in few], 2) / len(few)
+    reference = best(2, each, lambda y: spread_path(y, A), few) / len(few)
     print(f"  spread_path (NumPy){'':13s} {reference * 1e3:8.2f} ms a vector\n")
 
     print(f"{'h / h1':>8} {'dtype':>8} {'us/vector':>10} {'vectors/s':>10} {'steps':>6} {'x HiGHS':>8} {'x NumPy':>8}")
     rows = []
     for h in (0.0, 0.1, 0.3):
         for dtype in ("float64", "float32"):
-            seconds = best(lambda h=h, dtype=dtype: spread(Y, A, h, dtype=dtype, n_threads=1), repeats) / len(Y)  # type: ignore[misc]
+            seconds = best(repeats, spread, Y, A, h, dtype=dtype, n_threads=1) / len(Y)
             row: dict[str, Any] = {"h": h, "dtype": dtype, "us": seconds * 1e6, "vectors_per_s": 1 / seconds}
             row["steps"] = float(spread(Y[:400], A, h).steps.mean())
             if h == 0:
@@ -86,8 +92,8 @@ def against_peers(smoke: bool) -> dict[str, Any]:
             print(f"{h:8.1f} {dtype:>8} {row['us']:10.1f} {1 / seconds:10.0f} {row['steps']:6.1f} {' '.join(ratios)}")
             rows.append(row)
 
-    one = best(lambda: spread(Y, A, n_threads=1), repeats)
-    two = best(lambda: spread(Y, A, n_threads=2), repeats)
+    one = best(repeats, spread, Y, A, n_threads=1)
+    two = best(repeats, spread, Y, A, n_threads=2)
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     print(f"\n  two threads: {one / two:.2f} times one (float64, h = 0, {cpus} CPUs)\n")
     return {
@@ -110,11 +116,8 @@ def high_dimension(smoke: bool) -> dict[str, Any]:
     block_solver, dense_solver = SpreadSolver(frame), SpreadSolver(tight_frame(d, 2 * d, seed=0))
     for h in (0.0, 0.1):
         for dtype in ("float64", "float32"):
-
-            def run(solver: SpreadSolver, vectors: Any, h: float = h, dtype: str = dtype) -> float:
-                return best(lambda: solver.spread(vectors, h, dtype=dtype, n_threads=1), 3) / len(vectors)
-
-            blocks, dense = run(block_solver, Y), run(dense_solver, Y[:2])
+            blocks = best(3, block_solver.spread, Y, h, dtype=dtype, n_threads=1) / len(Y)
+            dense = best(3, dense_solver.spread, Y[:2], h, dtype=dtype, n_threads=1) / 2
             solved = spread(Y, frame, h)
             worst = float(certificate(frame.matrix, Y[:4], solved.x[:4], solved.h[:4]).max())
             print(f"{h:8.1f} {dtype:>8} {dense * 1e3:9.2f} {blocks * 1e3:10.3f} {dense / blocks:7.0f} {worst:12.1e}")
@@ -128,7 +131,7 @@ def high_dimension(smoke: bool) -> dict[str, Any]:
         frame = block_frame(d, 2 * d, 48, seed=0)
         Y = rng.standard_normal((64 if smoke else 512, d))
         solver = SpreadSolver(frame)
-        seconds = best(lambda: solver.spread(Y, 0.1, dtype=np.float32, n_threads=1), 4) / len(Y)  # noqa: B023
+        seconds = best(4, solver.spread, Y, 0.1, dtype=np.float32, n_threads=1) / len(Y)
         steps = float(solver.spread(Y, 0.1, dtype=np.float32).steps.mean())
         print(f"{d:6d} {steps:7.1f} {seconds * 1e6:10.1f} {seconds * 1e6 / d:12.3f}")
         result["by_dimension"].append({"d": d, "steps": steps, "us": seconds * 1e6})

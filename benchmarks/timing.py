@@ -15,12 +15,12 @@ import antisparse
 from antisparse import _core
 
 
-def best(run: Callable[[], Any], repeats: int) -> float:
-    """Seconds of the fastest of several runs."""
+def best(repeats: int, function: Callable[..., Any], *arguments: Any, **options: Any) -> float:
+    """Seconds of the fastest of several calls."""
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
-        run()
+        function(*arguments, **options)
         times.append(time.perf_counter() - start)
     return min(times)
 

@@ -106,8 +106,8 @@ class GramSegment : public Segment<T> {
     const std::size_t k = this->k, mp = b.mp, turns = k - 1 - place, i = this->free[place];
 
     // Rotations of neighbouring columns of Q that leave index i in the last one alone: they gather row `place` of N
-    // into its last entry, 1 / rho. What is gathered so far is the norm of the row's first entries, so the angles need no
-    // chain of divisions.
+    // into its last entry, 1 / rho. What is gathered so far is the norm of the row's first entries, so the angles need
+    // no chain of divisions.
     T *cosine = cosine_.data(), *sine = sine_.data(), *next = beta_.data();
     T norm2 = n_[place * kp_ + place] * n_[place * kp_ + place];
     for (std::size_t q = 0; q < turns; ++q) {

@@ -12,8 +12,7 @@ struct Kernels {
   SpreadSolve<float> spread_float;
   SpreadSolve<double> spread_double;
   Scan scan;
-  Project<float> project_float;
-  Project<double> project_double;
+  Project project;
 };
 
 extern const Kernels portable_kernels;

@@ -6,4 +6,5 @@
 #include "project_batch.hpp"
 #include "scan_batch.hpp"
 
-const antisparse::Kernels antisparse::avx2_kernels = {"avx2", avx2::solve_batch<float>, avx2::solve_batch<double>, avx2::scan, avx2::project<float>, avx2::project<double>};
+const antisparse::Kernels antisparse::avx2_kernels = {"avx2", avx2::solve_batch<float>, avx2::solve_batch<double>,
+                                                      avx2::scan, avx2::project};

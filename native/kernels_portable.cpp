@@ -4,5 +4,5 @@
 #include "project_batch.hpp"
 #include "scan_batch.hpp"
 
-const antisparse::Kernels antisparse::portable_kernels = {"portable", portable::solve_batch<float>,
-                                                          portable::solve_batch<double>, portable::scan, portable::project<float>, portable::project<double>};
+const antisparse::Kernels antisparse::portable_kernels = {
+    "portable", portable::solve_batch<float>, portable::solve_batch<double>, portable::scan, portable::project};

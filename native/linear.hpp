@@ -46,8 +46,8 @@ inline void combine_upper(T* out, const T* arrays, std::size_t stride, const T* 
   }
 }
 
-// out[v] = sum_j vectors[v][j] * arrays[j] for `tile` vectors that share every load of the arrays, each 64 bytes long and
-// one behind the other. Each output is summed over j in order, so a vector's result does not depend on its tile.
+// out[v] = sum_j vectors[v][j] * arrays[j] for `tile` vectors that share every load of the arrays, each 64 bytes long
+// and one behind the other. Each output is summed over j in order, so a vector's result does not depend on its tile.
 template <class T, std::size_t tile>
 inline void combine_panel(T* out, std::size_t out_stride, const T* arrays, const T* vectors, std::size_t stride,
                           std::size_t count) {

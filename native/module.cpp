@@ -210,11 +210,10 @@ class ScanBase {
   ScanJob base_;
 };
 
-template <class T>
-nb::ndarray<nb::numpy, T> project(Matrix<T> x, Matrix<T> m, unsigned threads) {
+nb::ndarray<nb::numpy, double> project(Matrix<double> x, Matrix<double> m, unsigned threads) {
   if (x.shape(1) != m.shape(0)) throw std::invalid_argument("the matrices do not fit");
-  auto out = array<T>(x.shape(0) * m.shape(1));
-  ProjectJob<T> job;
+  auto out = array<double>(x.shape(0) * m.shape(1));
+  ProjectJob job;
   job.x = x.data();
   job.m = m.data();
   job.out = out.get();
@@ -224,10 +223,7 @@ nb::ndarray<nb::numpy, T> project(Matrix<T> x, Matrix<T> m, unsigned threads) {
   job.threads = threads;
   {
     nb::gil_scoped_release release;
-    if constexpr (std::is_same_v<T, float>)
-      kernels().project_float(job);
-    else
-      kernels().project_double(job);
+    kernels().project(job);
   }
   return owned(std::move(out), {job.n, job.columns});
 }
@@ -253,12 +249,12 @@ NB_MODULE(_core, m) {
         return orthonormal_rows(rows.data(), rows.shape(0), rows.shape(1));
       },
       "rows"_a.noconvert(), "Orthonormalise the rows in place; False where they are dependent.");
-  m.def("project", &project<float>, "x"_a.noconvert(), "m"_a.noconvert(), "threads"_a);
-  m.def("project", &project<double>, "x"_a.noconvert(), "m"_a.noconvert(), "threads"_a, "x @ m, row by row alike.");
+  m.def("project", &project, "x"_a.noconvert(), "m"_a.noconvert(), "threads"_a, "x @ m, row by row alike.");
   nb::class_<ScanBase>(m, "ScanBase", "Codes in scan layout with their terms, ready to be searched.")
       .def(nb::init<ScanBase::Codes, std::size_t, std::size_t, std::optional<ScanBase::Terms>,
                     std::optional<ScanBase::Terms>, float>(),
-           "blocks"_a.noconvert(), "n"_a, "bits"_a, "scale"_a.noconvert().none(), "bias"_a.noconvert().none(), "bias0"_a)
+           "blocks"_a.noconvert(), "n"_a, "bits"_a, "scale"_a.noconvert().none(), "bias"_a.noconvert().none(),
+           "bias0"_a)
       .def("search", &ScanBase::search, "weights"_a.noconvert(), "units"_a.noconvert(), "k"_a, "threads"_a)
       .def("score", &ScanBase::score, "weights"_a.noconvert(), "units"_a.noconvert(), "ids"_a.noconvert());
   nb::class_<SpreadFrame>(m, "SpreadFrame", "A frame prepared for the spread solver.")

@@ -191,8 +191,7 @@ class Follower {
   }
 
   void form_residuals() {
-    for (std::size_t b = 0; b < tracks_.size(); ++b)
-      residuals_[b].form(frame_.blocks[b], y_[b].data(), x_[b].data());
+    for (std::size_t b = 0; b < tracks_.size(); ++b) residuals_[b].form(frame_.blocks[b], y_[b].data(), x_[b].data());
   }
 
   // The largest violation of the optimality conditions by x, relative to h_1: c / h is a subgradient of ||.||_inf at x

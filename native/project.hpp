@@ -6,16 +6,14 @@
 
 namespace antisparse {
 
-template <class T>
 struct ProjectJob {
-  const T* x = nullptr;  // n x d
-  const T* m = nullptr;  // d x columns
-  T* out = nullptr;      // n x columns
+  const double* x = nullptr;  // n x d
+  const double* m = nullptr;  // d x columns
+  double* out = nullptr;      // n x columns
   std::size_t n = 0, d = 0, columns = 0;
   unsigned threads = 1;
 };
 
-template <class T>
-using Project = void (*)(const ProjectJob<T>&);
+using Project = void (*)(const ProjectJob&);
 
 }  // namespace antisparse

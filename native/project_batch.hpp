@@ -10,8 +10,8 @@
 
 namespace antisparse::ANTISPARSE_ISA {
 
-template <class T>
-void project(const ProjectJob<T>& job) {
+inline void project(const ProjectJob& job) {
+  using T = double;
   constexpr std::size_t panel = alignment / sizeof(T), tile = 4, chunk = 256;
   const std::size_t panels = (job.columns + panel - 1) / panel;
   Aligned<T> packed(panels * job.d * panel);

@@ -97,8 +97,7 @@ struct Limits {
   static void words(const float* reach, const float* bias, const Limit& limit, __m256i out[2]) {
     __m256i v[4];
     lanes(reach, bias, limit, v);
-    for (int h = 0; h < 2; ++h)
-      out[h] = _mm256_permute4x64_epi64(_mm256_packus_epi32(v[2 * h], v[2 * h + 1]), 0xD8);
+    for (int h = 0; h < 2; ++h) out[h] = _mm256_permute4x64_epi64(_mm256_packus_epi32(v[2 * h], v[2 * h + 1]), 0xD8);
   }
 };
 
@@ -145,8 +144,8 @@ inline void prune_narrow(const ScanJob& job, std::size_t first, std::size_t coun
   for (int q = 0; q < queries; ++q) flat[q] = _mm256_set1_epi8(static_cast<char>(static_cast<int>(limits[q].flat)));
   const auto finish = [&](std::size_t b, int q, __m256i sum) {
     const std::size_t at = (first + b) * scan_block;
-    masks[q][b] = at_most(sum, job.scale ? Limits::bytes(job.reach + at, job.bias ? job.bias + at : nullptr, limits[q])
-                                         : flat[q]);
+    masks[q][b] = at_most(
+        sum, job.scale ? Limits::bytes(job.reach + at, job.bias ? job.bias + at : nullptr, limits[q]) : flat[q]);
   };
   std::size_t b = 0;
   constexpr int together = queries == 1 ? 4 : 2;
@@ -184,10 +183,10 @@ inline void prune_wide(const ScanJob& job, std::size_t first, std::size_t count,
       }
       for (int q = 0; q < queries; ++q) {
         const std::uint8_t* t = tables[q] + 32 * j;
-        const __m256i sum = _mm256_add_epi8(_mm256_add_epi8(_mm256_shuffle_epi8(table(t), nibbles[0]),
-                                                            _mm256_shuffle_epi8(table(t + 16), nibbles[1])),
-                                            _mm256_add_epi8(_mm256_shuffle_epi8(table(t + 32), nibbles[2]),
-                                                            _mm256_shuffle_epi8(table(t + 48), nibbles[3])));
+        const __m256i sum = _mm256_add_epi8(
+            _mm256_add_epi8(_mm256_shuffle_epi8(table(t), nibbles[0]), _mm256_shuffle_epi8(table(t + 16), nibbles[1])),
+            _mm256_add_epi8(_mm256_shuffle_epi8(table(t + 32), nibbles[2]),
+                            _mm256_shuffle_epi8(table(t + 48), nibbles[3])));
         both[q] = _mm256_add_epi16(both[q], sum);
         odd[q] = _mm256_add_epi16(odd[q], _mm256_srli_epi16(sum, 8));
       }

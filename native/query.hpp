@@ -75,7 +75,8 @@ class Best {
   // The score of the k-th: no candidate with a greater score can enter, nor one of equal score and greater id.
   double bound() {
     // A cut costs a pass over all: it waits until the bound has something to gain.
-    if (found_.size() > k_ + k_ / 8 || (found_.size() >= k_ && bound_ == std::numeric_limits<double>::infinity())) cut();
+    if (found_.size() > k_ + k_ / 8 || (found_.size() >= k_ && bound_ == std::numeric_limits<double>::infinity()))
+      cut();
     return bound_;
   }
 

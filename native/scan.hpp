@@ -1,8 +1,8 @@
 // The scan's interface: the k codes of least score for each query, by one linear form (docs/search.md).
 //
-// Codes stand in blocks of 32: byte j of the 32 codes of a block is contiguous. A query has one integer weight W_j a bit;
-// with b in {-1, +1}, S = sum_j W_j b_j and D = sum of |W_j| over the bits that disagree with the sign of W_j, so that
-// S = T - 2 D with T = sum_j |W_j|. The score of code i is
+// Codes stand in blocks of 32: byte j of the 32 codes of a block is contiguous. A query has one integer weight W_j a
+// bit; with b in {-1, +1}, S = sum_j W_j b_j and D = sum of |W_j| over the bits that disagree with the sign of W_j, so
+// that S = T - 2 D with T = sum_j |W_j|. The score of code i is
 //
 //   D                                        where there are no terms
 //   bias_i + scale_i * (S * unit)            else, scale_i <= 0, in double, each operation rounded once
@@ -32,8 +32,8 @@ struct ScanJob {
   std::size_t queries = 0, k = 0;
   unsigned threads = 1;
 
-  double* scores = nullptr;      // queries x k, ascending; infinity where there are fewer than k codes
-  std::int64_t* ids = nullptr;   // queries x k; -1 where there are fewer than k codes
+  double* scores = nullptr;     // queries x k, ascending; infinity where there are fewer than k codes
+  std::int64_t* ids = nullptr;  // queries x k; -1 where there are fewer than k codes
 };
 
 // The scores of given codes: ids is queries x count, each in [0, n) or negative for none (score infinity).

@@ -157,23 +157,29 @@ inline void scan_blocks(const ScanJob& job, std::vector<std::unique_ptr<ScanQuer
 }
 
 inline void scan(const ScanJob& job) {
-  constexpr std::size_t group = 64, shortest = 512;  // queries a task, blocks a range
-  const std::size_t blocks = (job.n + scan_block - 1) / scan_block, groups = (job.queries + group - 1) / group;
-  // Several ranges only where groups of queries alone do not keep the threads busy: each range starts without a limit.
+  // Threads share the queries where there are enough of them, in groups that pass over the base together; else the
+  // base, in ranges, each of which starts without a limit.
+  constexpr std::size_t most = 64, least = 4, shortest = 512;  // queries a group, blocks a range
+  const std::size_t blocks = (job.n + scan_block - 1) / scan_block;
+  const std::size_t share = (job.queries + job.threads - 1) / job.threads;
+  const std::size_t group = std::min(most, std::max(least, (share + least - 1) / least * least));
+  const std::size_t groups = (job.queries + group - 1) / group;
   std::size_t ranges = 1;
-  if (groups < 4 * job.threads) ranges = std::max<std::size_t>(1, std::min<std::size_t>(job.threads, blocks / shortest));
+  if (groups < job.threads) ranges = std::max<std::size_t>(1, std::min<std::size_t>(job.threads, blocks / shortest));
   std::vector<std::vector<std::unique_ptr<ScanQuery>>> found(groups * ranges);
-  run_tasks(groups * ranges, job.threads, [&] { return [&](std::size_t task) {
-    const std::size_t g = task / ranges, range = task % ranges, first = g * group;
-    auto& queries = found[task];
-    for (std::size_t q = first; q < std::min(first + group, job.queries); ++q)
-      queries.push_back(std::make_unique<ScanQuery>(job, q));
-    scan_blocks(job, queries, blocks * range / ranges, blocks * (range + 1) / ranges);
-    if (ranges > 1) return;
-    for (std::size_t q = 0; q < queries.size(); ++q)
-      queries[q]->best.write(job.scores + (first + q) * job.k, job.ids + (first + q) * job.k);
-    queries.clear();
-  }; });
+  run_tasks(groups * ranges, job.threads, [&] {
+    return [&](std::size_t task) {
+      const std::size_t g = task / ranges, range = task % ranges, first = g * group;
+      auto& queries = found[task];
+      for (std::size_t q = first; q < std::min(first + group, job.queries); ++q)
+        queries.push_back(std::make_unique<ScanQuery>(job, q));
+      scan_blocks(job, queries, blocks * range / ranges, blocks * (range + 1) / ranges);
+      if (ranges > 1) return;
+      for (std::size_t q = 0; q < queries.size(); ++q)
+        queries[q]->best.write(job.scores + (first + q) * job.k, job.ids + (first + q) * job.k);
+      queries.clear();
+    };
+  });
   if (ranges == 1) return;
   for (std::size_t g = 0; g < groups; ++g)
     for (std::size_t q = 0; q < found[g * ranges].size(); ++q) {

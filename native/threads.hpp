@@ -12,8 +12,8 @@
 
 namespace antisparse {
 
-// Runs the tasks 0, ..., count - 1, taken in order, on at most `threads` threads, this one among them. Each thread calls
-// make() once for a task runner of its own and then runner(i). The first exception is thrown on.
+// Runs the tasks 0, ..., count - 1, taken in order, on at most `threads` threads, this one among them. Each thread
+// calls make() once for a task runner of its own and then runner(i). The first exception is thrown on.
 template <class Make>
 void run_tasks(std::size_t count, unsigned threads, const Make& make) {
   std::atomic<std::size_t> next{0};

@@ -89,11 +89,12 @@ def integer(value: Any, name: str, minimum: int, below: int = 2**31) -> int:
     """`value` as an int of at least `minimum`."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
         raise InputTypeError(f"{name} must be an integer, not {type(value).__name__} ({value!r})")
-    if value < minimum:
-        raise InputError(f"{name} = {value}; it must be at least {minimum}")
-    if value >= below:
-        raise InputError(f"{name} = {value}; it must be below {below}")
-    return int(value)
+    number = int(value)
+    if number < minimum:
+        raise InputError(f"{name} = {number}; it must be at least {minimum}")
+    if number >= below:
+        raise InputError(f"{name} = {number}; it must be below {below}")
+    return number
 
 
 def nonnegative(value: Any, name: str) -> float:

@@ -1,7 +1,7 @@
 """Packed bits: order, padding, Hamming distance, and the layout that the scan reads.
 
-A code row is uint8, ceil(m / 8) bytes of bits first, most significant bit first as `numpy.packbits`; padding bits are zero
-and never count. Side bytes, if an encoder has any, follow (see `CodeLayout`).
+A code row is uint8, ceil(m / 8) bytes of bits first, most significant bit first as `numpy.packbits`; padding bits are
+zero and never count. Side bytes, if an encoder has any, follow (see `CodeLayout`).
 """
 
 from dataclasses import dataclass

@@ -21,7 +21,12 @@ from antisparse import (
 )
 
 X = np.random.default_rng(0).standard_normal((300, 10)) + 2
-ALL = [AntiSparseEncoder(24, random_state=0), LSHEncoder(24, random_state=0), ITQEncoder(24, random_state=0), SpectralHashEncoder(24)]
+ALL = [
+    AntiSparseEncoder(24, random_state=0),
+    LSHEncoder(24, random_state=0),
+    ITQEncoder(24, random_state=0),
+    SpectralHashEncoder(24),
+]
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -58,6 +63,16 @@ def test_integer_and_narrow_input_is_taken(encoder) -> None:
     for dtype in (np.uint8, np.int64, np.float16, np.float32):
         np.testing.assert_array_equal(encoder.transform(whole.astype(dtype)), expected)
     np.testing.assert_array_equal(encoder.transform(np.asfortranarray(whole)), expected)
+
+
+def test_encoding_into_a_file_with_progress(tmp_path, capsys: pytest.CaptureFixture[str]) -> None:
+    encoder = LSHEncoder(24, random_state=0).fit(X)
+    out = np.lib.format.open_memmap(tmp_path / "codes.npy", "w+", np.uint8, (300, 3))
+    assert encoder.encode(X, out=out, progress=True) is out
+    np.testing.assert_array_equal(np.load(tmp_path / "codes.npy"), encoder.transform(X))
+    assert "encoding" in capsys.readouterr().err
+    with pytest.raises(InputError, match=r"out has shape \(300, 2\)"):
+        encoder.encode(X, out=np.empty((300, 2), np.uint8))
 
 
 def test_a_pipeline_takes_an_encoder() -> None:
@@ -183,7 +198,7 @@ def test_bad_parameters_are_named() -> None:
     ):
         with pytest.raises(error, match=message):
             encoder.fit(X)
+    bad = X.copy()
+    bad[2, 1] = np.inf
     with pytest.raises(InputError, match="X row 2, column 1 is inf"):
-        bad = X.copy()
-        bad[2, 1] = np.inf
         LSHEncoder(8).fit(bad)

@@ -1,3 +1,4 @@
+import contextlib
 import os
 
 import numpy as np
@@ -50,17 +51,18 @@ def test_every_flipped_bit_and_every_truncation_is_found(tmp_path) -> None:
     save_encoder(encoder, path)
     whole = path.read_bytes()
     codes = encoder.transform(X[:, :3])
+    harmless = 0
     for position in range(8 * len(whole)):
         data = bytearray(whole)
         data[position // 8] ^= 1 << position % 8
         path.write_bytes(data)
-        try:
+        with contextlib.suppress(FormatError):
             again = load_encoder(path)
-        except FormatError as error:
-            assert str(path) in str(error)
-        else:  # a flip that says the same, such as the sign of a zero exponent in JSON, must change nothing
+            # A flip that says the same, such as one blank for another in the header, must change nothing.
             np.testing.assert_array_equal(again.transform(X[:, :3]), codes)
             assert again.get_params() == encoder.get_params()
+            harmless += 1
+    assert harmless <= 8 * 16  # the header's padding, at most
     for length in range(0, len(whole), 7):
         path.write_bytes(whole[:length])
         with pytest.raises(FormatError):

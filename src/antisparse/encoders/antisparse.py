@@ -101,6 +101,4 @@ class AntiSparseEncoder(FrameEncoder):
         return {name: value for name, value in state.items() if name != "_prepared"}
 
     def _encode(self, Y: Float64Array) -> Codes:
-        return self._solver.bits(
-            Y, self.h, relative=self.relative_h, dtype=np.float32, n_threads=self.n_threads
-        )
+        return self._solver.bits(Y, self.h, relative=self.relative_h, dtype=np.float32, n_threads=self.n_threads)

@@ -1,5 +1,6 @@
 """What every encoder is: a scikit-learn transformer from float vectors to code rows, and back."""
 
+from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
@@ -36,6 +37,9 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     n_bits: int
     n_threads: int | None
+    mean_: Float64Array
+    components_: Float64Array | None
+    code_layout_: CodeLayout
     reconstructs = True  # whether codes can be decoded
     fitted_attributes: tuple[str, ...] = ("n_features_in_", "code_layout_", "mean_", "components_")  # all there are
 
@@ -55,12 +59,37 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def transform(self, X: Any) -> Codes:
         """Code rows (n, code_size), uint8, of the vectors (n, d)."""
+        return self.encode(X)
+
+    def encode(self, X: Any, *, out: Codes | None = None, progress: bool = False) -> Codes:
+        """`transform` for long work: into a given array, with a progress bar.
+
+        Vectors are read and encoded a few thousand at a time, so that X may be memory-mapped and larger than memory.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+        out : ndarray of shape (n, code_size), uint8, optional
+            Where to write the codes, such as a `numpy.memmap`.
+        progress : bool
+            Show a progress bar on standard error.
+        """
         X = self.validated(X, "X")
-        codes = np.empty((len(X), self.code_layout_.code_size), np.uint8)
-        for start in range(0, len(X), _CHUNK_ROWS):
+        shape = (len(X), self.code_layout_.code_size)
+        if out is None:
+            out = np.empty(shape, np.uint8)
+        elif out.shape != shape or out.dtype != np.uint8:
+            raise InputError(f"out has shape {out.shape} and dtype {out.dtype}; it must be {shape} and uint8")
+        starts: Iterable[int] = range(0, len(X), _CHUNK_ROWS)
+        if progress:
+            from rich.console import Console
+            from rich.progress import track
+
+            starts = track(starts, description="encoding", console=Console(stderr=True))
+        for start in starts:
             rows = slice(start, start + _CHUNK_ROWS)
-            codes[rows] = self._encode(self.reduce(X[rows]))
-        return codes
+            out[rows] = self._encode(self.reduce(X[rows]))
+        return out
 
     def inverse_transform(self, codes: Any) -> Float64Array:
         """The vectors (n, d) that code rows stand for."""
@@ -68,19 +97,17 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         rebuilt = self._reconstruct(codes)
         if self.components_ is not None:
             rebuilt = project(rebuilt, np.ascontiguousarray(self.components_), self._threads)
-        return rebuilt + self.mean_
+        centred: Float64Array = rebuilt + self.mean_
+        return centred
 
     def reduce(self, X: npt.NDArray[Any]) -> Float64Array:
         """The vectors as the codes see them: centred, and in the principal axes kept."""
         centred = np.asarray(X, dtype=np.float64) - self.mean_
         if self.components_ is None:
             return np.ascontiguousarray(centred)
-        reduced: Float64Array = project(np.ascontiguousarray(centred), self._axes, self._threads)
+        axes = np.ascontiguousarray(self.components_.T)
+        reduced: Float64Array = project(np.ascontiguousarray(centred), axes, self._threads)
         return reduced
-
-    @property
-    def _axes(self) -> Float64Array:
-        return np.ascontiguousarray(self.components_.T)
 
     @property
     def _threads(self) -> int:
@@ -117,7 +144,8 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def check_fitted_shapes(self) -> None:
         """Raise unless the fitted attributes, read from a file, fit each other."""
         d = integer(self.n_features_in_, "n_features_in_", 1)
-        if not isinstance(self.code_layout_, CodeLayout) or self.code_layout_.n_bits != integer(self.n_bits, "n_bits", 1):
+        n_bits = integer(self.n_bits, "n_bits", 1)
+        if not isinstance(self.code_layout_, CodeLayout) or self.code_layout_.n_bits != n_bits:
             raise InputError("code_layout_ does not fit n_bits")
         require_shape(self.mean_, "mean_", (d,))
         if self.components_ is not None:
@@ -148,7 +176,7 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         keep = min(pca if pca is not None else d, most)
         if pca is not None or keep < d:
             self.mean_ = X.mean(axis=0)
-            self.components_: Float64Array | None = principal_axes(X - self.mean_, keep)
+            self.components_ = principal_axes(X - self.mean_, keep)
         else:
             self.mean_ = X.mean(axis=0) if center else np.zeros(d)
             self.components_ = None
@@ -181,7 +209,7 @@ class FrameEncoder(Encoder):
         d = Y.shape[1]
         if given is not None:
             if given.shape[0] != d:
-                raise InputError(f"frame has {given.shape[0]} rows, but the vectors have {d} dimensions after centring/PCA")
+                raise InputError(f"frame has {given.shape[0]} rows, but the vectors have {d} dimensions (after PCA)")
             self.frame_: Frame = given if isinstance(given, BlockFrame) else frame_matrix(given, "frame")
         else:
             seed = int(random.randint(np.iinfo(np.int32).max))
@@ -248,7 +276,7 @@ def require_shape(value: Any, name: str, shape: tuple[int, ...]) -> None:
 
 
 def principal_axes(centred: Float64Array, count: int) -> Float64Array:
-    """The first `count` principal axes (count, d) of centred vectors, signs fixed so that the largest entry is positive."""
+    """The first `count` principal axes (count, d) of centred vectors, the largest entry of each positive."""
     if len(centred) >= centred.shape[1]:
         _, axes = np.linalg.eigh(centred.T @ centred)
         components = np.ascontiguousarray(axes[:, ::-1].T[:count])

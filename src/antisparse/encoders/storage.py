@@ -1,4 +1,4 @@
-"""Encoders on disk: one safetensors file, no pickle, with a version and a checksum over all it says (docs/encoders.md)."""
+"""Encoders on disk: one safetensors file, no pickle, a version and a checksum over all it says (docs/encoders.md)."""
 
 import json
 import os
@@ -69,7 +69,8 @@ def load_encoder(path: str | os.PathLike[str]) -> Encoder:
         if header.get("format") != FORMAT:
             raise FormatError("it is not an encoder of antisparse")
         if header.get("version") != str(VERSION):
-            raise FormatError(f"it has version {header.get('version')}, and this antisparse reads {VERSION}; upgrade it")
+            version = header.get("version")
+            raise FormatError(f"it has version {version}, and this antisparse reads {VERSION}; upgrade antisparse")
         tensors = load_tensors(data)
         text = header["content"]
         if str(_checksum(text, tensors)) != header.get("crc32"):

@@ -167,8 +167,8 @@ class SpreadSolver:
         )
 
     def _chunk_rows(self, itemsize: int) -> int:
-        """Rows a native call: few enough that Ctrl-C is heard within a second or so, and that they take little memory."""
-        work = sum(min(b.shape) ** 2 * b.shape[1] for b in self.A.blocks) + self.d**2
+        """Rows a native call: so few that Ctrl-C is heard within a second or so, and that they take little memory."""
+        work = sum(int(min(b.shape)) ** 2 * int(b.shape[1]) for b in self.A.blocks) + self.d**2
         return max(16, min(_CHUNK_WORK // work, _CHUNK_BYTES // (self.d * itemsize)))
 
     def _solve(self, piece: npt.NDArray[Any], first_row: int, options: "_Options", want_bits: bool) -> tuple[Any, ...]:
@@ -202,9 +202,9 @@ class SpreadSolver:
 class _Whitened:
     """The frame at h = 0, where A x = y may be replaced by any equations that say the same: those of a tight frame.
 
-    The rows of A enter the path through the correlations, so that badly scaled or nearly dependent rows are met at tiny h,
-    below rounding. With A = L Q, Q of orthonormal rows, ``Q x = L^-1 y`` has none of that. For m < d (least squares) the
-    equations are first projected on the range of A.
+    The rows of A enter the path through the correlations, so that badly scaled or nearly dependent rows are met at tiny
+    h, below rounding. With A = L Q, Q of orthonormal rows, ``Q x = L^-1 y`` has none of that. For m < d (least squares)
+    the equations are first projected on the range of A.
     """
 
     def __init__(self, A: BlockFrame, frame: SpreadFrame) -> None:

@@ -216,8 +216,8 @@ def spread_path(y: Any, A: Frame, h: float = 0.0, *, max_steps: int | None = Non
         piece, q = _piece(y, A, signs, fixed, free)
         index, t_event = _next_event(piece, riding, t, full=len(free) + 1 >= rank)
 
-        # Section 2.5: stop where h reaches the target, or where the residual y - A x = P y - t P w has vanished. There all
-        # correlations vanish together, so the stop wins ties, and nothing but rounding is left.
+        # Section 2.5: stop where h reaches the target, or where the residual y - A x = P y - t P w has vanished. There
+        # all correlations vanish together, so the stop wins ties, and nothing but rounding is left.
         t_target = max(piece.t_at(h_target), t) if piece.upsilon > 0 else np.inf
         vanished = piece.residual_at(t_event) <= 100 * np.finfo(np.float64).eps
         if t_target <= t_event or (h_target == 0 and vanished):

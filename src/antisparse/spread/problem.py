@@ -53,8 +53,8 @@ def certificate(A: Frame, Y: Any, x: Any, h: Any) -> Float64Array:
     the infinity norm at x (equations 4 to 6 of the paper), that is ``||c||_1 = h`` and ``<c, x> = h t``; for x = 0,
     ``||c||_1 <= h``. No partition into stuck and free components is asked for or trusted.
 
-    At h = 0 (or so small that it drowns in the rounding of h_1) these say little. So two things more are counted: by how
-    much each equation of A x = y fails, relative to the size of its terms, and the relative duality gap
+    At h = 0 (or so small that it drowns in the rounding of h_1) these say little. So two things more are counted: by
+    how much each equation of A x = y fails, relative to the size of its terms, and the relative duality gap
     ``1 - <y, z> / (t ||A.T @ z||_1)``. Any z bounds the least t from below; the one used here follows from x alone, by
     non-negative least squares.
 
@@ -111,7 +111,7 @@ def require_full_ranks(A: Frame) -> int:
     if isinstance(A, BlockFrame):
         for k, block in enumerate(A.blocks):
             require_full_rank(block, f"A.blocks[{k}]")
-        return sum(min(block.shape) for block in A.blocks)
+        return sum(int(min(block.shape)) for block in A.blocks)
     matrix = frame_matrix(A)
     require_full_rank(matrix, "A")
     return min(matrix.shape)
