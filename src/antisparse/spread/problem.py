@@ -114,7 +114,7 @@ def require_full_ranks(A: Frame) -> int:
         return sum(int(min(block.shape)) for block in A.blocks)
     matrix = frame_matrix(A)
     require_full_rank(matrix, "A")
-    return min(matrix.shape)
+    return int(min(matrix.shape))
 
 
 class _Problem:
