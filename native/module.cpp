@@ -144,7 +144,7 @@ class ScanBase {
       base_.least_bias = std::min(base_.least_bias, b);
       base_.most_bias = std::max(base_.most_bias, b);
       reach_[i] = -0.5f / s;
-      if (!std::isfinite(reach_[i])) {
+      if (!std::isnormal(reach_[i])) {
         reach_[i] = std::numeric_limits<float>::quiet_NaN();
         base_.unreachable = true;
         continue;

@@ -56,7 +56,8 @@ inline double exact_score(const ScanJob& job, const ExactTables& tables, double 
   if (!job.scale) return static_cast<double>(d);
   const double s = static_cast<double>(tables.total - 2 * d) * unit;
   const double product = static_cast<double>(job.scale[i]) * s;
-  return static_cast<double>(job.bias ? job.bias[i] : job.bias0) + product;
+  const double score = static_cast<double>(job.bias ? job.bias[i] : job.bias0) + product;
+  return score == score ? score : std::numeric_limits<double>::infinity();  // 0 * infinity: of no order, so the last
 }
 
 struct Candidate {
@@ -82,10 +83,19 @@ class Best {
 
   // Candidates come in the order of their ids. False where it is too late or too far.
   bool offer(Candidate candidate) {
-    if (!(candidate.score < bound_)) return false;
+    if (!(candidate.score < bound_) && found_.size() >= k_) return false;
     found_.push_back(candidate);
     if (found_.size() >= 2 * k_ + 64) cut();
     return true;
+  }
+
+  // Only the k least are kept.
+  void cut() {
+    if (k_ == 0 || found_.size() < k_) return;
+    const auto last = found_.begin() + static_cast<std::ptrdiff_t>(k_ - 1);
+    std::nth_element(found_.begin(), last, found_.end());
+    bound_ = last->score;
+    found_.erase(last + 1, found_.end());
   }
 
   // All of another's candidates for the same query, whatever their ids.
@@ -101,14 +111,6 @@ class Best {
   }
 
  private:
-  void cut() {
-    if (k_ == 0 || found_.size() < k_) return;
-    const auto last = found_.begin() + static_cast<std::ptrdiff_t>(k_ - 1);
-    std::nth_element(found_.begin(), last, found_.end());
-    bound_ = last->score;
-    found_.erase(last + 1, found_.end());
-  }
-
   std::size_t k_;
   double bound_ = std::numeric_limits<double>::infinity();
   std::vector<Candidate> found_;

@@ -42,20 +42,25 @@ class ScanQuery {
     const double most = most_disagreement(bound);
     if (!built_ || (!tables_.wide() && most < 0.85 * built_for_)) build(most);
     limit = {};
+    limit.flat = limit.base = 65535;  // everything passes, unless something better is known
     if (bound == std::numeric_limits<double>::infinity()) {
-      limit.flat = limit.base = 65535;
     } else if (!job_.scale) {
       // Codes come in the order of ids, so one that ties with the worst is too late.
       limit.flat = static_cast<float>(std::min(std::max((bound - 1) / tables_.step(), 0.0), 65535.0));
     } else {
       const double per = 1 / (unit_ * tables_.step());
-      limit.slope = static_cast<float>((bound - (job_.bias ? 0.0 : job_.bias0)) * per);
-      limit.offset = static_cast<float>(-per);
+      const double bias = std::max(std::abs(job_.least_bias), std::abs(job_.most_bias));
+      const double slope = (bound - (job_.bias ? 0.0 : job_.bias0)) * per;
       const double base = static_cast<double>(exact_.total) / 2 / tables_.step();
-      const double size = (std::abs(bound) + std::max(std::abs(job_.least_bias), std::abs(job_.most_bias))) * per;
-      // The limits are formed in float: room for their rounding.
-      limit.base = static_cast<float>(base + 1e-6 * (size * job_.most_reach + base) + 1e-3);
-      limit.clamp = job_.unreachable || !(size * job_.most_reach + base < 1e9);
+      const double size = (std::abs(bound) + bias) * per;
+      // The limits are formed in float: not where anything could leave its range, and with room for rounding.
+      const double largest = std::max({per, size, size * job_.most_reach, base});
+      if (largest < 1e30 && (slope == 0 || std::abs(slope) > 1e-30) && per > 1e-30) {
+        limit.slope = static_cast<float>(slope);
+        limit.offset = static_cast<float>(-per);
+        limit.base = static_cast<float>(base + 1e-6 * (size * job_.most_reach + base) + 1e-3);
+        limit.clamp = job_.unreachable || !(size * job_.most_reach + base < 1e9);
+      }
     }
     if (!tables_.wide()) limit.flat = std::min(limit.flat, 255.0f);
   }
@@ -101,7 +106,7 @@ class ScanQuery {
   // The largest D of a code whose score is at most `bound`.
   double most_disagreement(double bound) const {
     const double total = static_cast<double>(exact_.total);
-    if (!job_.scale) return std::min(bound, total);
+    if (!job_.scale || bound == std::numeric_limits<double>::infinity()) return std::min(bound, total);
     const double room = (bound - (job_.bias ? job_.least_bias : job_.bias0)) / unit_;
     return std::min(std::max(total / 2 + room * (room > 0 ? job_.most_reach : job_.least_reach), 1.0), total);
   }
@@ -165,7 +170,8 @@ inline void scan(const ScanJob& job) {
   const std::size_t group = std::min(most, std::max(least, (share + least - 1) / least * least));
   const std::size_t groups = (job.queries + group - 1) / group;
   std::size_t ranges = 1;
-  if (groups < job.threads) ranges = std::max<std::size_t>(1, std::min<std::size_t>(job.threads, blocks / shortest));
+  if (groups < job.threads && groups > 0)
+    ranges = std::max<std::size_t>(1, std::min<std::size_t>((job.threads + groups - 1) / groups, blocks / shortest));
   std::vector<std::vector<std::unique_ptr<ScanQuery>>> found(groups * ranges);
   run_tasks(groups * ranges, job.threads, [&] {
     return [&](std::size_t task) {
@@ -174,7 +180,10 @@ inline void scan(const ScanJob& job) {
       for (std::size_t q = first; q < std::min(first + group, job.queries); ++q)
         queries.push_back(std::make_unique<ScanQuery>(job, q));
       scan_blocks(job, queries, blocks * range / ranges, blocks * (range + 1) / ranges);
-      if (ranges > 1) return;
+      if (ranges > 1) {
+        for (auto& query : queries) query->best.cut();
+        return;
+      }
       for (std::size_t q = 0; q < queries.size(); ++q)
         queries[q]->best.write(job.scores + (first + q) * job.k, job.ids + (first + q) * job.k);
       queries.clear();

@@ -13,7 +13,7 @@
 namespace antisparse {
 
 // Runs the tasks 0, ..., count - 1, taken in order, on at most `threads` threads, this one among them. Each thread
-// calls make() once for a task runner of its own and then runner(i). The first exception is thrown on.
+// calls make() once for a task runner of its own and then runner(i). An exception of one is thrown on.
 template <class Make>
 void run_tasks(std::size_t count, unsigned threads, const Make& make) {
   std::atomic<std::size_t> next{0};
@@ -33,7 +33,7 @@ void run_tasks(std::size_t count, unsigned threads, const Make& make) {
   others.reserve(std::min<std::size_t>(threads, count));
   try {
     while (others.size() + 1 < std::min<std::size_t>(threads, count)) others.emplace_back(work);
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {
     // No more threads to be had: those that started, and this one, do the work.
   }
   if (count > 0) work();

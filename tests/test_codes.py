@@ -74,6 +74,8 @@ def test_errors_name_the_argument() -> None:
         unpack(codes.astype(np.int64), 9)
     with pytest.raises(InputError, match="codes has 2 bytes a row, but 17 bits take 3"):
         unpack(codes, 17)
+    with pytest.raises(InputError, match="n_bits = 0"):
+        unpack(codes, 0)
     with pytest.raises(InputError, match="padding bits set"):
         code_rows(codes + 1, 12)
     with pytest.raises(InputError, match="codes has 2 bytes a row, others 1"):

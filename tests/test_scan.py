@@ -46,12 +46,12 @@ def cases(draw):
         weights = rng.integers(-2, 3, (queries, m))
     else:
         weights = np.clip(np.round(rng.standard_normal((queries, m)) * 10.0 ** rng.uniform(0, 6.2)), -(2**23), 2**23)
-    units = 2.0 ** rng.integers(-40, 5, queries)
+    units = 2.0 ** rng.integers(*draw(st.sampled_from([(-40, 5), (-140, -100), (100, 140)])), queries)
     scale = bias = None
     if kind in ("reconstruction", "with bias"):
         scale = -np.abs(rng.normal(1, 0.2, n)).astype(np.float32)
         scale[rng.random(n) < 0.02] = 0
-        size = 10.0 ** rng.uniform(-3, 6)
+        size = 10.0 ** rng.uniform(*draw(st.sampled_from([(-3, 6), (-30, -20), (12, 30)])))
         bias = (rng.standard_normal(n) if kind == "with bias" else np.ones(n)).astype(np.float32) * np.float32(size)
     return np.packbits(bits, axis=1), m, weights.astype(np.int32), units, k, scale, bias
 
@@ -111,6 +111,20 @@ def test_large_bases_many_chunks_and_ranges(isa: str, m: int) -> None:
                     _, (scores, ids) = search((codes, m, weights, units, k, scale, bias), threads)
                     np.testing.assert_array_equal(ids, expected[1])
                     np.testing.assert_array_equal(scores, expected[0])
+
+
+def test_limits_that_leave_the_range_of_float_prune_nothing(isa: str) -> None:
+    bias = np.full(512, 0.05, np.float32)
+    bias[-1] = 0.01
+    base = _core.ScanBase(scan_blocks(np.zeros((512, 1), np.uint8)), 512, 8, np.full(512, -1, np.float32), bias, 0.0)
+    _, ids = base.search(np.ones((1, 8), np.int32), np.array([1e-39]), 1, 1)
+    assert ids[0, 0] == 511
+
+
+def test_terms_that_are_all_zero(isa: str) -> None:
+    base = _core.ScanBase(scan_blocks(np.zeros((100, 1), np.uint8)), 100, 8, np.zeros(128, np.float32), None, 2.0)
+    scores, ids = base.search(np.ones((1, 8), np.int32), np.ones(1), 3, 1)
+    assert ids.tolist() == [[0, 1, 2]] and scores.tolist() == [[2.0] * 3]
 
 
 def test_the_native_boundary_refuses_what_would_read_out_of_bounds() -> None:

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 from antisparse import (
     AntiSparseEncoder,
@@ -129,6 +130,22 @@ def test_bytes_per_vector_counts_what_the_scan_reads(base: CodeBase) -> None:
     assert bits <= base.bytes_per_vector <= bits + 8
 
 
+@pytest.mark.parametrize("name", ["antisparse", "itq long", "lsh"])
+@pytest.mark.parametrize("power", [-130, -80, 60, 120])
+def test_results_scale_with_the_data(name: str, power: int) -> None:
+    encoder, scaled = clone(ENCODERS[name]).fit(X), clone(ENCODERS[name]).fit(np.ldexp(X, power))
+    expected = CodeBase(encoder, encoder.transform(X)).search(Q, 7)
+    found = CodeBase(scaled, scaled.transform(np.ldexp(X, power))).search(np.ldexp(Q, power), 7)
+    np.testing.assert_array_equal(found[1], expected[1])
+    np.testing.assert_allclose(np.ldexp(found[0], -2 * power), expected[0], rtol=1e-6)
+
+
+def test_constant_training_vectors(base: CodeBase) -> None:
+    encoder = clone(base.encoder).fit(np.ones((20, 12)))
+    distances, ids = CodeBase(encoder, encoder.transform(X)).search(Q, 3)
+    assert (ids >= 0).all() and np.isfinite(distances).all()
+
+
 def test_spectral_hashing_only_has_hamming() -> None:
     encoder = SpectralHashEncoder(20).fit(X)
     base = CodeBase(encoder, encoder.transform(X))
@@ -152,6 +169,10 @@ def test_bad_arguments_are_named() -> None:
         CodeBase(encoder, codes.astype(float))
     with pytest.raises(InputError, match="codes has 1 bytes a row"):
         CodeBase(encoder, codes[:, :1])
+    with pytest.raises(InputError, match="codes has 4 bytes a row; the encoder's have 2"):
+        CodeBase(encoder, np.hstack([codes, codes]))
+    with pytest.raises(InputError, match="Q row 0 is too large"):
+        base.search(np.full((1, 12), 1.7e308), 1)
     for k in (0, -3):
         with pytest.raises(InputError, match=f"k = {k}"):
             base.search(Q, k)

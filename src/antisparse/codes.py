@@ -56,6 +56,7 @@ def pack(signs: Any) -> Codes:
 
 def unpack(codes: Any, n_bits: int) -> npt.NDArray[np.int8]:
     """Code rows as signs (n, n_bits) of -1 and +1."""
+    n_bits = integer(n_bits, "n_bits", 1)
     codes = code_rows(codes, n_bits)
     bits: npt.NDArray[np.int8] = np.unpackbits(codes, axis=1, count=n_bits).view(np.int8)
     return bits * np.int8(2) - np.int8(1)

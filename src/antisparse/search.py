@@ -48,6 +48,8 @@ class CodeBase:
             raise InputError("encoder is not fitted; call encoder.fit(X) first")
         layout = encoder.code_layout_
         rows = code_rows(codes, layout.n_bits)
+        if np.shape(codes)[1] not in (layout.bit_bytes, layout.code_size):
+            raise InputError(f"codes has {np.shape(codes)[1]} bytes a row; the encoder's have {layout.code_size}")
         self.encoder = encoder
         self.n_threads = n_threads
         self._n = len(rows)
@@ -61,10 +63,14 @@ class CodeBase:
 
     def _add_terms(self, rows: npt.NDArray[np.uint8]) -> None:
         padded = len(self._blocks) * BLOCK
-        scale, bias = np.zeros(padded, np.float32), np.zeros(padded, np.float32)
+        exact_scale, exact_bias = np.zeros(padded), np.zeros(padded)
         for start in range(0, self._n, _CHUNK_CODES):
             part = slice(start, min(start + _CHUNK_CODES, self._n))
-            scale[part], bias[part] = self.encoder.terms(rows[part])
+            exact_scale[part], exact_bias[part] = self.encoder.terms(rows[part])
+        # Kept in float32, times powers of two that suit their range.
+        self._scale_unit, self._score_unit = _power_of_two(exact_scale), _power_of_two(exact_bias)
+        scale = (exact_scale / self._scale_unit).astype(np.float32)
+        bias = (exact_bias / self._score_unit).astype(np.float32)
         same = self._n == 0 or bool((bias[: self._n] == bias[0]).all())
         self._termed = ScanBase(
             self._blocks, self._n, self._bits, scale, None if same else bias, float(bias[0]) if self._n else 0.0
@@ -157,7 +163,7 @@ class CodeBase:
             return scores * units[:, None], ids
         scan, weights, units, offset = self._reconstruction(Q)
         scores, ids = scan.search(weights, units, k, threads)
-        return np.maximum(scores + offset[:, None], 0), ids
+        return np.maximum(scores * self._score_unit + offset[:, None], 0), ids
 
     def _rerank(self, Q: npt.NDArray[Any], k: int, candidates: Ids) -> tuple[Float64Array, Ids]:
         scan, weights, units, offset = self._reconstruction(Q)
@@ -167,7 +173,7 @@ class CodeBase:
         ids = np.full((len(Q), k), -1, np.int64)
         kept = slice(0, order.shape[1])
         ids[:, kept] = np.take_along_axis(candidates, order, 1)
-        distances[:, kept] = np.maximum(np.take_along_axis(scores, order, 1) + offset[:, None], 0)
+        distances[:, kept] = np.maximum(np.take_along_axis(scores, order, 1) * self._score_unit + offset[:, None], 0)
         return distances, ids
 
     def _reconstruction(
@@ -179,12 +185,24 @@ class CodeBase:
                 f"{type(self.encoder).__name__} cannot rebuild vectors; search by method='hamming' instead"
             )
         weights, units = round_weights(self.encoder.query_weights(Q, "projection"))
+        units = units * (self._scale_unit / self._score_unit)
         centred = np.asarray(Q, np.float64) - self.encoder.mean_
         return self._termed, weights, units, (centred * centred).sum(axis=1)
+
+
+def _power_of_two(values: Float64Array) -> float:
+    """The power of two of the largest magnitude, 1 for zeros."""
+    largest = float(np.abs(values).max(initial=0))
+    if not np.isfinite(largest):
+        raise InputError("encoder rebuilds vectors beyond the range of float64; scale the training vectors down")
+    return float(np.ldexp(1.0, int(np.frexp(largest)[1]))) if largest > 0 else 1.0
 
 
 def round_weights(weights: Float64Array) -> tuple[npt.NDArray[np.int32], Float64Array]:
     """Weights as integers below 2^24 times a power of two, one a query: sums of integers are exact in any order."""
     largest = np.abs(weights).max(axis=1, initial=0)
-    units: Float64Array = np.ldexp(1.0, np.where(largest > 0, np.frexp(largest)[1] - 23, 0))
+    if not np.isfinite(largest).all():
+        row = int(np.argmin(np.isfinite(largest)))
+        raise InputError(f"Q row {row} is too large: its weights overflow; scale the vectors down")
+    units: Float64Array = np.ldexp(1.0, np.where(largest > 0, np.maximum(np.frexp(largest)[1] - 23, -1022), 0))
     return np.round(weights / units[:, None]).astype(np.int32), units

@@ -191,6 +191,8 @@ def test_bad_parameters_are_named() -> None:
         (LSHEncoder(8, frame=np.eye(10)), InputError, "frame has 10 columns but n_bits = 8"),
         (LSHEncoder(12, frame=tight_frame(11, 12, 0)), InputError, "frame has 11 rows"),
         (LSHEncoder(8, pca=0), InputError, "pca = 0"),
+        (LSHEncoder(2, frame=[[1.0, 2.0], [3.0, 4.0, 5.0]]), InputError, "frame is not a rectangular"),
+        (LSHEncoder(2, frame=np.ones(2)), InputError, r"frame has shape \(2,\)"),
         (LSHEncoder(8, pca=11), InputError, "pca = 11"),
         (LSHEncoder(8, n_threads=0), InputError, "n_threads = 0"),
         (AntiSparseEncoder(8, h=-1), InputError, "h = -1"),

@@ -114,6 +114,13 @@ def forged(tmp_path, change):
         (lambda h, c, t: t.update({"fitted.mean_": np.full(10, np.nan)}), "mean_"),
         (lambda h, c, t: t.update({"fitted.frame_": np.zeros((3, 8))}), "frame_ has shape"),
         (lambda h, c, t: c["parameters"].update(n_bits=9), "n_bits"),
+        (lambda h, c, t: c["fitted"]["code_layout_"].update(n_bits=float("inf")), "not a sound encoder file"),
+        (lambda h, c, t: c["fitted"]["code_layout_"].update(side=[["x", 10**13]]), "code_layout_"),
+        (lambda h, c, t: t.update({"fitted.frame_": np.zeros((8, 8), np.float32)}), "frame_"),
+        (
+            lambda h, c, t: c["fitted"].update(frame_={"blocks": [{"tensor": "fitted.mean_"}] * 9, "rotation": None}),
+            "not a sound encoder file",
+        ),
         (lambda h, c, t: c["parameters"].update(surprise=1), "surprise"),
     ],
 )

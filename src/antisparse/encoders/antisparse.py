@@ -86,15 +86,17 @@ class AntiSparseEncoder(FrameEncoder):
 
     def _fit(self, X: Float64Array, random: np.random.RandomState) -> None:
         nonnegative(self.h, "h")
+        self._prepared: SpreadSolver | None = None
         super()._fit(X, random)
         self._prepared = SpreadSolver(self.frame_)
 
     @property
     def _solver(self) -> SpreadSolver:
         # Not kept by pickle and clone: prepared anew where it is missing.
-        if getattr(self, "_prepared", None) is None:
-            self._prepared = SpreadSolver(self.frame_)
-        return self._prepared
+        prepared: SpreadSolver | None = getattr(self, "_prepared", None)
+        if prepared is None:
+            prepared = self._prepared = SpreadSolver(self.frame_)
+        return prepared
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()

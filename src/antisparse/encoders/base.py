@@ -145,7 +145,7 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Raise unless the fitted attributes, read from a file, fit each other."""
         d = integer(self.n_features_in_, "n_features_in_", 1)
         n_bits = integer(self.n_bits, "n_bits", 1)
-        if not isinstance(self.code_layout_, CodeLayout) or self.code_layout_.n_bits != n_bits:
+        if self.code_layout_ != CodeLayout(n_bits):
             raise InputError("code_layout_ does not fit n_bits")
         require_shape(self.mean_, "mean_", (d,))
         if self.components_ is not None:
@@ -201,7 +201,9 @@ class FrameEncoder(Encoder):
     pca: int | None
 
     def _fit(self, X: Float64Array, random: np.random.RandomState) -> None:
-        given = None if isinstance(self.frame, str) else self.frame
+        given: Frame | None = None
+        if not isinstance(self.frame, str):
+            given = self.frame if isinstance(self.frame, BlockFrame) else frame_matrix(self.frame, "frame")
         most = self.n_bits if given is None else given.shape[0]
         if given is not None and given.shape[1] != self.n_bits:
             raise InputError(f"frame has {given.shape[1]} columns but n_bits = {self.n_bits}")
@@ -210,7 +212,7 @@ class FrameEncoder(Encoder):
         if given is not None:
             if given.shape[0] != d:
                 raise InputError(f"frame has {given.shape[0]} rows, but the vectors have {d} dimensions (after PCA)")
-            self.frame_: Frame = given if isinstance(given, BlockFrame) else frame_matrix(given, "frame")
+            self.frame_: Frame = given
         else:
             seed = int(random.randint(np.iinfo(np.int32).max))
             if self.frame == "tight":
@@ -227,7 +229,10 @@ class FrameEncoder(Encoder):
         """Raise unless the fitted attributes, read from a file, fit each other."""
         super().check_fitted_shapes()
         nonnegative(self.sigma_, "sigma_")
-        require_shape(self.matrix_, "frame_", (self.n_reduced, self.n_bits))
+        if not isinstance(self.frame_, BlockFrame):
+            require_shape(self.frame_, "frame_", (self.n_reduced, self.n_bits))
+        elif self.frame_.shape != (self.n_reduced, self.n_bits):
+            raise InputError(f"frame_ has shape {self.frame_.shape}, not {(self.n_reduced, self.n_bits)}")
 
     @property
     def matrix_(self) -> Float64Array:
@@ -269,7 +274,9 @@ class FrameEncoder(Encoder):
 
 
 def require_shape(value: Any, name: str, shape: tuple[int, ...]) -> None:
-    """Raise unless `value` is a finite array of numbers of this shape."""
+    """Raise unless `value` is a finite array of this shape, float64 or int64."""
+    if getattr(value, "dtype", None) not in (np.float64, np.int64):
+        raise InputError(f"{name} is not an array of float64 or int64")
     if real_array(value, name, len(shape)).shape != shape:
         raise InputError(f"{name} has shape {value.shape}, not {shape}")
     finite(value, name)

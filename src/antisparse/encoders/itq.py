@@ -59,7 +59,7 @@ class ITQEncoder(Encoder):
     def _fit(self, X: Float64Array, random: np.random.RandomState) -> None:
         integer(self.n_iter, "n_iter", 0)
         Y = self._fit_reduction(X, True, min(self.n_bits, *X.shape), self.n_bits)
-        rotation = np.linalg.qr(random.standard_normal((self.n_bits, self.n_bits)))[0][: Y.shape[1]]
+        rotation = np.linalg.qr(random.standard_normal((self.n_bits, Y.shape[1])))[0].T
         for _ in range(self.n_iter):
             signs = np.where(Y @ rotation >= 0, 1.0, -1.0)
             # Procrustes: the rotation that maximises <Y rotation, signs>.

@@ -86,7 +86,16 @@ def load_encoder(path: str | os.PathLike[str]) -> Encoder:
         encoder.check_fitted_shapes()
     except FormatError as error:
         raise FormatError(f"{os.fspath(path)}: {error}") from None
-    except (AntisparseError, SafetensorError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (
+        AntisparseError,
+        SafetensorError,
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
         raise FormatError(f"{os.fspath(path)}: not a sound encoder file ({error})") from None
     return encoder
 
