@@ -92,7 +92,7 @@ def test_seed_and_block_size_are_checked() -> None:
     with pytest.raises(InputError, match="block_size = 0"):
         block_frame(4, 8, 0)
     with pytest.raises(InputTypeError, match="seed"):
-        tight_frame(2, 3, "x")  # type: ignore[arg-type]
+        tight_frame(2, 3, "x")
     with pytest.raises(InputError, match="seed = -1"):
         tight_frame(2, 3, -1)
 
@@ -101,7 +101,7 @@ def test_block_frame_checks_its_parts() -> None:
     with pytest.raises(InputError, match="blocks is empty"):
         BlockFrame(())
     with pytest.raises(InputTypeError, match="sequence of matrices"):
-        BlockFrame(np.eye(3))  # type: ignore[arg-type]
+        BlockFrame(np.eye(3))
     with pytest.raises(InputError, match=r"blocks\[1\] has shape \(0, 2\)"):
         BlockFrame((np.eye(2), np.ones((0, 2))))
     with pytest.raises(InputError, match=r"must be \(4, 4\)"):
