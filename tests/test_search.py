@@ -230,3 +230,18 @@ def test_a_pickled_encoder_searches_alike() -> None:
     again = pickle.loads(pickle.dumps(encoder))
     np.testing.assert_array_equal(again.transform(X), codes)
     np.testing.assert_array_equal(CodeBase(again, codes).search(Q, 5)[1], CodeBase(encoder, codes).search(Q, 5)[1])
+
+
+def test_a_pickled_base_searches_alike() -> None:
+    encoder = LSHEncoder(37, random_state=0).fit(X)
+    base = CodeBase(encoder, encoder.transform(X), n_threads=1)
+    again = pickle.loads(pickle.dumps(base))
+    for one, other in zip(base.search(Q, 5), again.search(Q, 5), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert again.n_threads == 1
+
+
+def test_threads_are_checked_when_the_base_is_made() -> None:
+    encoder = LSHEncoder(37, random_state=0).fit(X)
+    with pytest.raises(InputError, match="n_threads = 0"):
+        CodeBase(encoder, encoder.transform(X), n_threads=0)

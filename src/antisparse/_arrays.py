@@ -97,6 +97,13 @@ def integer(value: Any, name: str, minimum: int, below: int = 2**31) -> int:
     return number
 
 
+def boolean(value: Any, name: str) -> bool:
+    """`value` as a bool, if it is one."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputTypeError(f"{name} must be True or False, not {value!r}")
+    return bool(value)
+
+
 def nonnegative(value: Any, name: str) -> float:
     """`value` as a float, finite and not negative."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):

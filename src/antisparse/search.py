@@ -1,5 +1,6 @@
 """Search on codes: hamming (NN_b), asymmetric (NN_a) and reconstruction (NN_e), through one scan (docs/search.md)."""
 
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -51,6 +52,7 @@ class CodeBase:
         if np.shape(codes)[1] not in (layout.bit_bytes, layout.code_size):
             raise InputError(f"codes has {np.shape(codes)[1]} bytes a row; the encoder's have {layout.code_size}")
         self.encoder = encoder
+        thread_count(n_threads)
         self.n_threads = n_threads
         self._n = len(rows)
         self._bits = layout.n_bits
@@ -79,6 +81,9 @@ class CodeBase:
 
     def __len__(self) -> int:
         return self._n
+
+    def __reduce__(self) -> tuple[Any, ...]:  # pickled as what it was made from
+        return partial(CodeBase, n_threads=self.n_threads), (self.encoder, self.codes)
 
     @property
     def bytes_per_vector(self) -> int:

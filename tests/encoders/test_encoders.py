@@ -204,3 +204,17 @@ def test_bad_parameters_are_named() -> None:
     bad[2, 1] = np.inf
     with pytest.raises(InputError, match="X row 2, column 1 is inf"):
         LSHEncoder(8).fit(bad)
+
+
+@pytest.mark.parametrize("parameters", [{"center": "no"}, {"relative_h": 1}])
+def test_switches_are_booleans(parameters: dict[str, object]) -> None:
+    with pytest.raises(InputTypeError, match="must be True or False"):
+        AntiSparseEncoder(8, **parameters).fit(np.eye(4))
+
+
+def test_vectors_too_large_name_the_argument() -> None:
+    with pytest.raises(InputError, match="X has entries beyond"):
+        AntiSparseEncoder(8, pca=2).fit(np.eye(4) * 1e200)
+    encoder = AntiSparseEncoder(8, random_state=0).fit(np.eye(4))
+    with pytest.raises(InputError, match="X rows 0 to 2 cannot be encoded"):
+        encoder.transform(np.full((3, 4), 1e60))

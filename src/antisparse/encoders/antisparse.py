@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import Float64Array, nonnegative
+from antisparse._arrays import Float64Array, boolean, nonnegative
 from antisparse.codes import Codes
 from antisparse.encoders.base import FrameEncoder
 from antisparse.frames import Frame
@@ -86,6 +86,7 @@ class AntiSparseEncoder(FrameEncoder):
 
     def _fit(self, X: Float64Array, random: np.random.RandomState) -> None:
         nonnegative(self.h, "h")
+        boolean(self.relative_h, "relative_h")
         self._prepared: SpreadSolver | None = None
         super()._fit(X, random)
         self._prepared = SpreadSolver(self.frame_)

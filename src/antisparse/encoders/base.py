@@ -9,13 +9,14 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
-from antisparse._arrays import Float64Array, finite, integer, nonnegative, real_array, thread_count
+from antisparse._arrays import Float64Array, boolean, finite, integer, nonnegative, real_array, thread_count
 from antisparse._core import project
 from antisparse.codes import CodeLayout, Codes, unpack
 from antisparse.errors import InputError, InputTypeError, UnsupportedError
 from antisparse.frames import BlockFrame, Frame, block_frame, frame_matrix, gaussian_frame, tight_frame
 
 _CHUNK_ROWS = 16384
+_LARGEST = 1e140
 
 
 class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -88,7 +89,11 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             starts = track(starts, description="encoding", console=Console(stderr=True))
         for start in starts:
             rows = slice(start, start + _CHUNK_ROWS)
-            out[rows] = self._encode(self.reduce(X[rows]))
+            try:
+                out[rows] = self._encode(self.reduce(X[rows]))
+            except InputError as error:  # of the reduced vectors: say which of the caller's they are
+                last = min(start + _CHUNK_ROWS, len(X)) - 1
+                raise InputError(f"X rows {start} to {last} cannot be encoded: {error}") from None
         return out
 
     def inverse_transform(self, codes: Any) -> Float64Array:
@@ -131,6 +136,8 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         except ValueError as error:
             raise InputError(f"{name}: {error}") from None
         finite(array, name)
+        if fit and np.abs(array).max() > _LARGEST:
+            raise InputError(f"{name} has entries beyond {_LARGEST:g}, whose squares overflow; scale the vectors down")
         return array
 
     def query_weights(self, Q: npt.NDArray[Any], query: str) -> Float64Array:
@@ -183,7 +190,33 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self.reduce(X)
 
 
-class FrameEncoder(Encoder):
+class LinearEncoder(Encoder):
+    """An encoder whose bits stand for the columns of a matrix: ``matrix b`` is the vector, but for its length."""
+
+    @property
+    def matrix_(self) -> Float64Array:
+        """The matrix (n_reduced, n_bits)."""
+        raise NotImplementedError
+
+    def project(self, Y: Float64Array) -> Float64Array:
+        """``matrix.T @ y`` of reduced vectors, (n, n_bits)."""
+        projected: Float64Array = project(Y, np.ascontiguousarray(self.matrix_), self._threads)
+        return projected
+
+    def combine(self, codes: Any) -> Float64Array:
+        """``matrix @ b`` of code rows, (n, n_reduced)."""
+        signs = unpack(codes, self.code_layout_.n_bits).astype(np.float64)
+        combined: Float64Array = project(signs, np.ascontiguousarray(self.matrix_.T), self._threads)
+        return combined
+
+    def query_weights(self, Q: npt.NDArray[Any], query: str) -> Float64Array:
+        """``matrix.T @ q``."""
+        if query != "projection":
+            raise UnsupportedError(f"{type(self).__name__} has no spread representation; pass query='projection'")
+        return self.project(self.reduce(Q))
+
+
+class FrameEncoder(LinearEncoder):
     """An encoder whose bits stand for the columns of a frame: ``y_hat = sigma A b / ||A b||``.
 
     Attributes
@@ -207,7 +240,7 @@ class FrameEncoder(Encoder):
         most = self.n_bits if given is None else given.shape[0]
         if given is not None and given.shape[1] != self.n_bits:
             raise InputError(f"frame has {given.shape[1]} columns but n_bits = {self.n_bits}")
-        Y = self._fit_reduction(X, bool(self.center), self.pca, most)
+        Y = self._fit_reduction(X, boolean(self.center, "center"), self.pca, most)
         d = Y.shape[1]
         if given is not None:
             if given.shape[0] != d:
@@ -239,23 +272,6 @@ class FrameEncoder(Encoder):
         """The frame as one matrix (n_reduced, n_bits)."""
         check_is_fitted(self)
         return self.frame_.matrix if isinstance(self.frame_, BlockFrame) else self.frame_
-
-    def project(self, Y: Float64Array) -> Float64Array:
-        """``A.T @ y`` of reduced vectors, (n, n_bits)."""
-        projected: Float64Array = project(Y, np.ascontiguousarray(self.matrix_), self._threads)
-        return projected
-
-    def combine(self, codes: Any) -> Float64Array:
-        """``A @ b`` of code rows, (n, n_reduced)."""
-        signs = unpack(codes, self.code_layout_.n_bits).astype(np.float64)
-        combined: Float64Array = project(signs, np.ascontiguousarray(self.matrix_.T), self._threads)
-        return combined
-
-    def query_weights(self, Q: npt.NDArray[Any], query: str) -> Float64Array:
-        """``A.T @ q``."""
-        if query != "projection":
-            raise UnsupportedError(f"{type(self).__name__} has no spread representation; pass query='projection'")
-        return self.project(self.reduce(Q))
 
     def terms(self, codes: Codes) -> tuple[Float64Array, Float64Array]:
         """Scale ``-2 sigma / ||A b||`` and bias ``sigma^2``; zero where A b = 0."""

@@ -3,16 +3,14 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
 
 from antisparse._arrays import Float64Array, integer, nonnegative
-from antisparse._core import project
-from antisparse.codes import Codes, unpack
-from antisparse.encoders.base import Encoder, require_shape
-from antisparse.errors import UnsupportedError
+from antisparse.codes import Codes
+from antisparse.encoders.base import LinearEncoder, require_shape
 
 
-class ITQEncoder(Encoder):
+class ITQEncoder(LinearEncoder):
     """Iterative quantisation: the signs of rotated principal components.
 
     Parameters
@@ -48,7 +46,7 @@ class ITQEncoder(Encoder):
         self.random_state = random_state
         self.n_threads = n_threads
 
-    fitted_attributes = (*Encoder.fitted_attributes, "rotation_", "scale_")
+    fitted_attributes = (*LinearEncoder.fitted_attributes, "rotation_", "scale_")
 
     def check_fitted_shapes(self) -> None:
         """Raise unless the fitted attributes, read from a file, fit each other."""
@@ -71,27 +69,16 @@ class ITQEncoder(Encoder):
         size = float((rebuilt**2).sum())
         self.scale_ = float((Y * rebuilt).sum()) / size if size > 0 else 0.0
 
-    def project(self, Y: Float64Array) -> Float64Array:
-        """The rotated components (n, n_bits) of reduced vectors."""
-        projected: Float64Array = project(Y, self.rotation_, self._threads)
-        return projected
-
-    def query_weights(self, Q: npt.NDArray[Any], query: str) -> Float64Array:
-        """The query's rotated components."""
-        if query != "projection":
-            raise UnsupportedError("ITQEncoder has no spread representation; pass query='projection'")
-        return self.project(self.reduce(Q))
+    @property
+    def matrix_(self) -> Float64Array:
+        """The rotation."""
+        check_is_fitted(self)
+        return self.rotation_
 
     def terms(self, codes: Codes) -> tuple[Float64Array, Float64Array]:
         """Scale ``-2 scale`` and bias ``||scale rotation b||^2``."""
         rebuilt = self.scale_ * self.combine(codes)
         return np.full(len(rebuilt), -2 * self.scale_), (rebuilt * rebuilt).sum(axis=1)
-
-    def combine(self, codes: Any) -> Float64Array:
-        """``rotation b`` of code rows, (n, n_reduced)."""
-        signs = unpack(codes, self.code_layout_.n_bits).astype(np.float64)
-        combined: Float64Array = project(signs, np.ascontiguousarray(self.rotation_.T), self._threads)
-        return combined
 
     def _encode(self, Y: Float64Array) -> Codes:
         return np.packbits(self.project(Y) >= 0, axis=1)

@@ -48,6 +48,8 @@ class SpectralHashEncoder(Encoder):
             require_shape(getattr(self, name), name, (self.n_bits,))
         if self.axis_.dtype.kind != "i" or not ((self.axis_ >= 0) & (self.axis_ < self.n_reduced)).all():
             raise InputError("axis_ names a component that does not exist")
+        if self.mode_.dtype.kind != "i" or not (self.mode_ >= 1).all() or not (self.range_ >= 0).all():
+            raise InputError("mode_ must be integers of at least 1, and range_ at least 0")
 
     def _fit(self, X: Float64Array, random: np.random.RandomState) -> None:
         Y = self._fit_reduction(X, True, min(self.n_bits, *X.shape), self.n_bits)
