@@ -1,0 +1,178 @@
+"""Exact ground truth and recall from arrays of ids: any library's results are scored alike."""
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from antisparse._arrays import Float64Array, finite, integer, real_array, vectors
+from antisparse.errors import InputError, InputTypeError
+
+Metric = Literal["l2", "ip", "cosine"]
+Ids = npt.NDArray[np.int64]
+
+_CHUNK_QUERIES = 512
+_CHUNK_BASE = 8192
+
+
+def exact_neighbors(
+    base: Any, Q: Any, k: int = 100, *, metric: Metric = "l2", progress: bool = False
+) -> tuple[Float64Array, Ids]:
+    """The k nearest vectors of `base` to each query, found by comparing with all of them.
+
+    Matrix products in float64 find the candidates block by block, with a bound on their rounding; distances and order
+    then come from the differences themselves. So equal vectors are at equal distances, and ties go to the smaller id.
+
+    Parameters
+    ----------
+    base : array of shape (n, d)
+        May be memory-mapped; it is read in blocks, and no n x n_queries matrix is held.
+    Q : array of shape (n_queries, d)
+    k : int
+    metric : {"l2", "ip", "cosine"}
+        Squared Euclidean distance, minus the inner product, or one minus the cosine.
+    progress : bool
+        Show a progress bar on standard error.
+
+    Returns
+    -------
+    distances : ndarray of shape (n_queries, k), float64
+        Infinite beyond the n there are.
+    ids : ndarray of shape (n_queries, k), int64
+        Rows of `base`, nearest first; -1 beyond the n there are.
+    """
+    k = integer(k, "k", 1)
+    if metric not in ("l2", "ip", "cosine"):
+        raise InputError(f"metric = {metric!r}; choose 'l2', 'ip' or 'cosine'")
+    base = real_array(base, "base", 2)
+    Q = vectors(Q, "Q", base.shape[1])
+    queries = _prepared(Q, "Q", 0, metric)
+    distances = np.full((len(Q), k), np.inf)
+    ids = np.full((len(Q), k), -1, np.int64)
+    starts: Any = range(0, len(base), _CHUNK_BASE)
+    if progress:
+        from rich.console import Console
+        from rich.progress import track
+
+        starts = track(starts, description="exact neighbours", console=Console(stderr=True))
+    for start in starts:
+        block = _prepared(base[start : start + _CHUNK_BASE], "base", start, metric)
+        for first in range(0, len(Q), _CHUNK_QUERIES):
+            rows = slice(first, first + _CHUNK_QUERIES)
+            _merge(queries[rows], block, start, metric, distances[rows], ids[rows])
+    return distances, ids
+
+
+def _prepared(array: npt.NDArray[Any], name: str, first_row: int, metric: Metric) -> Float64Array:
+    finite(array, name, first_row)
+    prepared: Float64Array = np.ascontiguousarray(array, np.float64)
+    if metric == "cosine":
+        norms = np.linalg.norm(prepared, axis=1, keepdims=True)
+        if not norms.all():
+            row = first_row + int(np.argmin(norms))
+            raise InputError(f"{name} row {row} is zero: it has no cosine with anything; drop it")
+        prepared = prepared / norms
+    return prepared
+
+
+def _merge(queries: Float64Array, block: Float64Array, start: int, metric: Metric, distances: Any, ids: Any) -> None:
+    """Bring the k best of `queries` up to date with the rows of `block`, the first of which has the id `start`."""
+    k = distances.shape[1]
+    products = queries @ block.T
+    if metric == "l2":
+        sizes, query_sizes = (block * block).sum(axis=1), (queries * queries).sum(axis=1)
+        rough = sizes - 2 * products + query_sizes[:, None]
+        scale = sizes.max(initial=0) + query_sizes
+    else:
+        rough = (metric == "cosine") - products
+        scale = np.linalg.norm(queries, axis=1) * np.linalg.norm(block, axis=1).max(initial=0)
+    # Sums of d products, in any order, err by less than d eps times their size; the exact ones err alike.
+    room = 8 * (block.shape[1] + 4) * np.finfo(np.float64).eps * scale
+    limit = distances[:, -1].copy()
+    if len(block) > k:
+        limit = np.minimum(limit, np.partition(rough, k - 1, axis=1)[:, k - 1] + room)
+    row, column = np.nonzero(rough <= (limit + room)[:, None])
+    if metric == "l2":
+        difference = queries[row] - block[column]
+        exact = (difference * difference).sum(axis=1)
+    else:
+        exact = (metric == "cosine") - (queries[row] * block[column]).sum(axis=1)
+    # Old and new, by query, distance, id; the first k of each query stay.
+    held_row, held_column = np.nonzero(ids >= 0)
+    all_rows = np.concatenate([held_row, row])
+    all_distances = np.concatenate([distances[held_row, held_column], exact])
+    all_ids = np.concatenate([ids[held_row, held_column], start + column])
+    order = np.lexsort((all_ids, all_distances, all_rows))
+    all_rows, all_distances, all_ids = all_rows[order], all_distances[order], all_ids[order]
+    place = np.arange(len(order)) - np.searchsorted(all_rows, all_rows)
+    kept = place < k
+    distances[all_rows[kept], place[kept]] = all_distances[kept]
+    ids[all_rows[kept], place[kept]] = all_ids[kept]
+
+
+def nearest_rank(ids: Any, nearest: Any) -> npt.NDArray[np.int64]:
+    """The place (from 0) of each query's true nearest neighbour in its list of results; the list's length if absent.
+
+    Parameters
+    ----------
+    ids : array of shape (n_queries, k), integer
+        What a search returned, best first; -1 for nothing.
+    nearest : array of shape (n_queries,) or (n_queries, any), integer
+        The true nearest neighbour of each query, or its true neighbours, of which the first counts.
+    """
+    ids, nearest = _id_arrays(ids, nearest, "nearest")
+    found = (ids == nearest[:, :1]) & (ids >= 0)
+    rank: npt.NDArray[np.int64] = np.where(found.any(axis=1), found.argmax(axis=1), ids.shape[1])
+    return rank
+
+
+def recall_at(ids: Any, nearest: Any, R: int) -> float:
+    """recall@R of the paper: the part of the queries whose true nearest neighbour is among the first R results.
+
+    Parameters are those of `nearest_rank`; `ids` must have at least R columns.
+    """
+    R = integer(R, "R", 1)
+    rank = nearest_rank(ids, nearest)
+    if np.shape(ids)[1] < R:
+        raise InputError(f"ids has {np.shape(ids)[1]} columns; recall@{R} needs at least {R} results a query")
+    if not len(rank):
+        raise InputError("ids has no rows; recall needs at least one query")
+    return float((rank < R).mean())
+
+
+def intersection_recall(ids: Any, neighbors: Any, k: int) -> float:
+    """k@k: the part of the true k nearest neighbours that are among the first k results, on average.
+
+    Not the paper's recall@R, which asks for one neighbour among R.
+
+    Parameters
+    ----------
+    ids : array of shape (n_queries, at least k), integer
+    neighbors : array of shape (n_queries, at least k), integer
+        The true neighbours, nearest first.
+    k : int
+    """
+    k = integer(k, "k", 1)
+    ids, neighbors = _id_arrays(ids, neighbors, "neighbors")
+    for array, name in ((ids, "ids"), (neighbors, "neighbors")):
+        if array.shape[1] < k:
+            raise InputError(f"{name} has {array.shape[1]} columns; {k}@{k} needs at least {k}")
+    if not len(ids):
+        raise InputError("ids has no rows; recall needs at least one query")
+    # A true neighbour counts once, however often a result repeats it.
+    found = (neighbors[:, :k, None] == ids[:, None, :k]).any(axis=2) & (neighbors[:, :k] >= 0)
+    return float(found.mean())
+
+
+def _id_arrays(ids: Any, other: Any, name: str) -> tuple[Ids, Ids]:
+    ids, other = np.asarray(ids), np.asarray(other)
+    if other.ndim == 1:
+        other = other[:, None]
+    for array, what in ((ids, "ids"), (other, name)):
+        if array.dtype.kind not in "iu":
+            raise InputTypeError(f"{what} has dtype {array.dtype}; pass integer ids")
+        if array.ndim != 2 or not array.shape[1]:
+            raise InputError(f"{what} has shape {array.shape}; expected one row a query and at least one column")
+    if len(ids) != len(other):
+        raise InputError(f"ids has {len(ids)} rows but {name} has {len(other)}; both need one row a query")
+    return ids.astype(np.int64), other.astype(np.int64)
