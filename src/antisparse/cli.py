@@ -1,0 +1,106 @@
+"""The command `antisparse`: arguments, progress and how results are shown; the work is done elsewhere."""
+
+import argparse
+import shlex
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+from rich.console import Console
+from rich.progress import track as rich_track
+from rich.table import Table
+
+from antisparse import __version__
+from antisparse.errors import AntisparseError, DownloadError, InputError, InputTypeError
+
+_VERDICTS = {"holds": "green", "does not hold": "red", "undecided": "yellow", "not measured": "bright_black"}
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """One line and exit code 2."""
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; returns its exit code: 0, 1 for a failure, 2 for arguments that cannot be used."""
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    parser = _Parser(prog="antisparse", description="Compact binary codes for vectors.")
+    parser.add_argument("--version", action="version", version=f"antisparse {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    _add_paper(commands)
+    given = parser.parse_args(arguments)
+    try:
+        return int(given.run(given, "antisparse " + shlex.join(arguments)))
+    except (InputError, InputTypeError, FileNotFoundError) as error:
+        print(f"antisparse {given.command}: {error}", file=sys.stderr)
+        return 2
+    except (AntisparseError, OSError) as error:
+        print(f"antisparse {given.command}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"antisparse {given.command}: stopped", file=sys.stderr)
+        return 130
+
+
+def _add_paper(commands: Any) -> None:
+    parser = commands.add_parser(
+        "paper",
+        help="run the experiments of the 2011 paper and check its claims",
+        description="Run the experiments of the 2011 paper, write pictures, numbers and a page, and check its claims.",
+    )
+    parser.add_argument("-o", "--out", type=Path, default=Path("out/paper"), help="where to write (out/paper)")
+    parser.add_argument(
+        "--data",
+        default="sift1m",
+        help="SIFT vectors for Figure 3: sift1m, siftsmall, a folder with base, learn and query files, or 'none'",
+    )
+    parser.add_argument("--only", help="some of the experiments, by commas: path, figures, h, two-stage, sift")
+    parser.add_argument("--seeds", type=int, help="how many seeds the synthetic experiments average over (10)")
+    parser.add_argument("--sift-seeds", type=int, help="how many frames Figure 3 averages over (3)")
+    parser.add_argument("--quick", action="store_true", help="everything on small sizes, in seconds")
+    parser.set_defaults(run=_paper)
+
+
+def _paper(given: argparse.Namespace, command: str) -> int:
+    from antisparse import paper
+
+    only = paper.EXPERIMENTS if given.only is None else tuple(name.strip() for name in given.only.split(","))
+    settings = paper.quick() if given.quick else paper.Settings()
+    for name, value in (("seeds", given.seeds), ("sift_seeds", given.sift_seeds)):
+        if value is not None:
+            if value < 1:
+                raise InputError(f"--{name.replace('_', '-')} {value}: at least 1 is needed")
+            settings = replace(settings, **{name: list(range(value))})
+    data = _sift(given.data) if "sift" in only else None
+    claims, page = paper.reproduce(given.out, settings=settings, data=data, only=only, track=_track, command=command)
+    console = Console()
+    table = Table("claim", "measured", "verdict", title="The claims of the paper", show_lines=True)
+    for claim in claims:
+        verdict = f"[{_VERDICTS[claim.verdict]}]{claim.verdict}[/]"
+        table.add_row(f"{claim.statement}\n[dim]{claim.rule}[/]", claim.measured, verdict)
+    if claims:
+        console.print(table)
+    print(f"everything, with pictures: {page}")
+    return 0
+
+
+def _sift(name: str) -> Any:
+    """The data of Figure 3, or None where there is none to be had."""
+    from antisparse.datasets import load, read_dataset
+
+    if name == "none":
+        return None
+    if name not in ("sift1m", "siftsmall"):
+        return read_dataset(Path(name))
+    try:
+        return load(name)
+    except DownloadError as error:
+        print(f"Figure 3 is left out: {error}", file=sys.stderr)
+        return None
+
+
+def _track(items: Iterable[Any], name: str) -> Iterable[Any]:
+    return rich_track(list(items), description=name.ljust(32), console=Console(stderr=True))

@@ -1,0 +1,71 @@
+"""The experiments of the 2011 paper, run anew through the public interface, and every claim put to a rule."""
+
+from pathlib import Path
+
+from antisparse.datasets import Dataset
+from antisparse.errors import InputError
+from antisparse.paper import bits, penalty, ranking, report, shortlist, sift, trajectory
+from antisparse.paper.claims import Claim, penalty_claims, shortlist_claims, sift_claims, synthetic_claims
+from antisparse.paper.settings import Settings, quick
+from antisparse.paper.study import Study, Track
+
+__all__ = ["EXPERIMENTS", "Claim", "Settings", "Study", "quick", "reproduce"]
+
+EXPERIMENTS = ("path", "figures", "h", "two-stage", "sift")
+
+
+def reproduce(
+    folder: Path,
+    *,
+    settings: Settings,
+    data: Dataset | None = None,
+    only: tuple[str, ...] = EXPERIMENTS,
+    track: Track = lambda items, name: items,
+    command: str = "antisparse.paper.reproduce",
+) -> tuple[list[Claim], Path]:
+    """Run the experiments, write pictures, numbers and the page to `folder`.
+
+    Parameters
+    ----------
+    folder : Path
+    settings : Settings
+        Sizes and seeds: ``Settings()`` are the paper's, ``quick()`` takes seconds.
+    data : Dataset, optional
+        SIFT vectors for Figure 3; without them its claims are not measured.
+    only : tuple of str
+        Which of `EXPERIMENTS`; "figures" are Figures 1 and 2.
+    track : callable
+        Shows progress: takes an iterable and a name, gives the iterable's items.
+    command : str
+        What to note as the command that made the numbers.
+
+    Returns
+    -------
+    claims : list of Claim
+    page : Path
+        The page that holds everything.
+    """
+    unknown = [name for name in only if name not in EXPERIMENTS]
+    if unknown or not only:
+        raise InputError(f"only = {','.join(unknown) or 'nothing'}; choose from {', '.join(EXPERIMENTS)}")
+    studies: list[Study] = []
+    claims: list[Claim] = []
+    if "figures" in only:
+        by_bits, by_rank = bits.measure(settings, track), ranking.measure(settings, track)
+        studies += [bits.study(by_bits, settings), ranking.study(by_rank, settings)]
+        claims += synthetic_claims(by_bits, by_rank, settings)
+    if "sift" in only:
+        on_sift = None if data is None else sift.measure(data, settings, track)
+        studies += [] if on_sift is None else [sift.study(on_sift, settings)]
+        claims += sift_claims(on_sift)
+    if "h" in only:
+        by_h = penalty.measure(settings, track)
+        studies.append(penalty.study(by_h, settings))
+        claims += penalty_claims(by_h)
+    if "two-stage" in only:
+        staged = shortlist.measure(settings, track)
+        studies.append(shortlist.study(staged, settings))
+        claims += shortlist_claims(staged)
+    if "path" in only:
+        studies.append(trajectory.study(settings))
+    return claims, report.write(folder, studies, claims, settings, command)

@@ -1,0 +1,117 @@
+"""What is left on disk: pictures, numbers, and one page that holds everything and needs no server."""
+
+import base64
+import html
+import io
+import json
+import platform
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+
+import antisparse
+from antisparse.paper.claims import UNCERTAINTY, Claim
+from antisparse.paper.settings import Settings
+from antisparse.paper.study import Study
+
+_COLOURS = {"holds": "#1b7837", "does not hold": "#b2182b", "undecided": "#8a6d00", "not measured": "#666666"}
+
+_STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
+h1 { font-size: 1.7rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; }
+table { border-collapse: collapse; width: 100%; font-size: 0.92rem; }
+th, td { text-align: left; vertical-align: top; padding: 0.45rem 0.6rem; border-bottom: 1px solid #ddd; }
+th { border-bottom: 2px solid #888; }
+figure { margin: 1rem 0; } figure img { max-width: 100%; height: auto; }
+figcaption { color: #444; max-width: 60rem; }
+.verdict { font-weight: 600; white-space: nowrap; }
+footer { margin-top: 3rem; color: #666; font-size: 0.85rem; }
+"""
+
+
+def write(folder: Path, studies: list[Study], claims: list[Claim], settings: Settings, command: str) -> Path:
+    """Write every picture (PNG and SVG), every number (JSON) and the page; returns the page's path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    about: dict[str, Any] = {
+        "command": command,
+        "seeds": settings.seeds,
+        "sift seeds": settings.sift_seeds,
+        "versions": {
+            "antisparse": antisparse.__version__,
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "scipy": scipy.__version__,
+            "scikit-learn": sklearn.__version__,
+        },
+    }
+    pictures = {study.name: _svg(study) for study in studies}
+    for study in studies:
+        study.figure.savefig(folder / f"{study.name}.png", dpi=150)
+        (folder / f"{study.name}.svg").write_bytes(pictures[study.name])
+        _write_json(folder / f"{study.name}.json", about | {"title": study.title, "numbers": study.numbers})
+    _write_json(folder / "claims.json", about | {"claims": [vars(claim) for claim in claims]})
+    page = folder / "index.html"
+    page.write_text(_page(studies, pictures, claims, about), encoding="utf-8")
+    return page
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _svg(study: Study) -> bytes:
+    import matplotlib as mpl
+
+    file = io.BytesIO()
+    # The same numbers give the same file.
+    with mpl.rc_context({"svg.hashsalt": study.name}):
+        study.figure.savefig(file, format="svg", metadata={"Date": None})
+    return file.getvalue()
+
+
+def _page(studies: list[Study], pictures: dict[str, bytes], claims: list[Claim], about: dict[str, Any]) -> str:
+    text = html.escape
+    rows = "".join(
+        f"<tr><td>{text(c.statement)}</td><td>{text(c.rule)}</td><td>{text(c.measured)}</td>"
+        f'<td class="verdict" style="color:{_COLOURS[c.verdict]}">{c.verdict}</td></tr>\n'
+        for c in claims
+    )
+    figures = "".join(
+        f'<h2>{text(s.title)}</h2>\n<figure><img alt="{text(s.alt, quote=True)}" '
+        f'src="data:image/svg+xml;base64,{base64.b64encode(pictures[s.name]).decode()}">'
+        f"<figcaption>{text(s.caption)}</figcaption></figure>\n"
+        for s in studies
+    )
+    counts = ", ".join(
+        f"{sum(c.verdict == verdict for c in claims)} {verdict}"
+        for verdict in _COLOURS
+        if any(c.verdict == verdict for c in claims)
+    )
+    versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="data:,">
+<title>Anti-sparse coding, reproduced</title>
+<style>{_STYLE}</style>
+</head>
+<body>
+<h1>Anti-sparse coding for approximate nearest neighbor search, reproduced</h1>
+<p>The experiments of Jégou, Furon and Fuchs (2011), run anew. {text(counts).capitalize()}.</p>
+<h2>The claims</h2>
+<p>{text(UNCERTAINTY)}</p>
+<table>
+<thead><tr><th>claim</th><th>rule</th><th>measured</th><th>verdict</th></tr></thead>
+<tbody>
+{rows}</tbody>
+</table>
+{figures}
+<footer>Made by <code>{text(about["command"])}</code>; seeds {text(str(about["seeds"]))}; {text(versions)}.</footer>
+</body>
+</html>
+"""
