@@ -1,0 +1,5 @@
+"""Vectors from files of every common format."""
+
+from antisparse.datasets.files import read_vectors, write_vectors
+
+__all__ = ["read_vectors", "write_vectors"]
