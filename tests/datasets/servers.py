@@ -3,6 +3,7 @@
 import http.server
 import socketserver
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ class Served:
     ranges: bool = True  # whether requests to resume are obeyed
     length: bool = True  # whether the length is said
     status: list[int] = field(default_factory=list)  # to answer instead, one an answer
+    delay: float = 0.0  # seconds before the bytes are sent
     shift: int = 0  # resumed answers begin so many bytes late
     starts: list[int | None] = field(default_factory=list)  # the byte each request began at; None: no such wish
     sent: int = 0
@@ -24,6 +26,7 @@ class Served:
 
     def body(self, start: int) -> bytes:
         """The bytes of this answer."""
+        time.sleep(self.delay)
         data = self.content[start:]
         if self.cuts:
             data = data[: self.cuts.pop(0)]

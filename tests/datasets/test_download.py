@@ -3,7 +3,6 @@ import multiprocessing
 import os
 import socket
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -183,23 +182,20 @@ def test_other_schemes_are_refused(tmp_path, url: str) -> None:
         fetch(url, tmp_path / "file")
 
 
-def _fetch_in_process(url: str, path: str, start: "threading.Event") -> None:
-    start.wait()
+def _fetch_in_process(url: str, path: str, together: "multiprocessing.synchronize.Barrier") -> None:
+    together.wait(60)
     fetch(url, path, sha256=SHA256)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="without flock each process fetches for itself")
 def test_processes_wait_for_one_another(tmp_path) -> None:
     context = multiprocessing.get_context("spawn")
-    start = context.Event()
-    with http_server(Served(CONTENT)) as served:
-        crowd = [
-            context.Process(target=_fetch_in_process, args=(served.url, str(tmp_path / "file"), start))
-            for _ in range(3)
-        ]
+    together = context.Barrier(3)
+    with http_server(Served(CONTENT, delay=0.5)) as served:
+        arguments = (served.url, str(tmp_path / "file"), together)
+        crowd = [context.Process(target=_fetch_in_process, args=arguments) for _ in range(3)]
         for process in crowd:
             process.start()
-        start.set()
         for process in crowd:
             process.join(60)
         assert [process.exitcode for process in crowd] == [0, 0, 0]

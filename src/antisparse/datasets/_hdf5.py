@@ -21,7 +21,7 @@ def read_hdf5(path: Path, needed: Iterable[str], optional: Iterable[str] = ()) -
                 if not (key in file and isinstance(file[key], h5py.Dataset)):
                     raise InputError(f"{path} has no array {key!r}; at its top are: {', '.join(file) or 'none'}")
             keys = [*needed, *(key for key in optional if key in file)]
-            return {key: _read(path, file[key], bool(file.userblock_size)) for key in keys}
+            return {key: _read(path, file[key]) for key in keys}
     except AntisparseError:
         raise
     except (OSError, LookupError, ValueError, TypeError, RuntimeError, ArithmeticError, MemoryError) as error:
@@ -39,12 +39,12 @@ def write_hdf5(path: Path, arrays: dict[str, Array]) -> None:
                 dataset[start : start + step] = X[start : start + step]
 
 
-def _read(path: Path, dataset: Any, shifted: bool) -> Array:
+def _read(path: Path, dataset: Any) -> Array:
     where = f"{path}, array {dataset.name!r}"
     if dataset.shape is None or dataset.dtype.kind not in "biuf":
         raise FormatError(f"{where}: dtype {dataset.dtype}; vectors are floats or integers")
     check_shape(where, dataset.shape)
-    offset = None if shifted or dataset.dtype.kind == "b" else dataset.id.get_offset()
+    offset = None if dataset.dtype.kind == "b" else dataset.id.get_offset()
     if offset is not None:  # in one piece, not compressed
         expected = offset + dataset.shape[0] * dataset.shape[1] * dataset.dtype.itemsize
         if path.stat().st_size < expected:

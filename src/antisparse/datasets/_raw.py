@@ -156,10 +156,10 @@ def _exactly(piece: Array, dtype: np.dtype[Any], first_row: int, format: str) ->
     elif dtype.kind == "f":  # beyond 2**24, float32 skips integers
         lost = (piece > 2**24) | (piece < -(2**24))
     else:
-        # The bounds are powers of two, so exact in float64, where every shorter float is exact too.
+        # In float64 both the bounds and every shorter float are exact.
         value = piece.astype(np.float64) if piece.dtype.kind == "f" else piece
         limits = np.iinfo(dtype)
-        lost = (value < limits.min) | (value >= limits.max + 1)
+        lost = (value < limits.min) | (value > limits.max)
         if piece.dtype.kind == "f":
             lost |= value != np.trunc(value)
     if lost.any():
