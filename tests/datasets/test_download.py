@@ -176,7 +176,7 @@ def test_offline_says_how_to_place_the_file_by_hand(tmp_path, scheme: str) -> No
     fetch(url, tmp_path / "file", sha256=SHA256)
 
 
-@pytest.mark.parametrize("url", ["file:///etc/hostname", "/etc/hostname", "data:,x", ""])
+@pytest.mark.parametrize("url", ["file:///a/file", "/a/file", "data:,x", ""])
 def test_other_schemes_are_refused(tmp_path, url: str) -> None:
     with pytest.raises(InputError, match="it must begin with http"):
         fetch(url, tmp_path / "file")
