@@ -10,7 +10,9 @@ import pytest
 README = Path(__file__).parent.parent / "README.md"
 
 
-@pytest.mark.parametrize("name", ["antisparse.spread.path", "antisparse.spread.batch", "antisparse.search"])
+@pytest.mark.parametrize(
+    "name", ["antisparse.spread.path", "antisparse.spread.batch", "antisparse.search", "antisparse.datasets.named"]
+)
 def test_docstring_examples(name: str) -> None:
     result = doctest.testmod(importlib.import_module(name))
     assert result.attempted > 0 and result.failed == 0

@@ -21,6 +21,14 @@ class FormatError(AntisparseError, ValueError):
     """A file is damaged, truncated, of another kind, or of a newer version. The message names the file."""
 
 
+class DownloadError(AntisparseError, OSError):
+    """A file could not be fetched, or is not the file that was expected. The message says how to place it by hand."""
+
+
+class MissingDependencyError(AntisparseError, ImportError):
+    """An optional package is needed and not installed. The message says how to install it."""
+
+
 class RankError(InputError):
     """The frame does not have full rank, so the spread representation is not defined.
 

@@ -1,0 +1,29 @@
+"""Files that appear whole or not at all."""
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from antisparse.errors import InputError
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary name beside `path` to write to; on success it replaces `path` in one step, else it is removed."""
+    if not path.parent.is_dir():
+        raise InputError(f"path = {str(path)!r}: there is no folder {str(path.parent)!r}; make it first")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        yield temporary
+        sync(temporary)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def sync(path: Path) -> None:
+    """Wait until the file's bytes are on the disk."""
+    with open(path, "rb+") as file:
+        os.fsync(file.fileno())
