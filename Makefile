@@ -5,13 +5,16 @@ BIN := $(VENV)/bin
 SOURCES := pyproject.toml CMakeLists.txt $(shell find src native -type f -not -name '*.pyc' -not -name '*.pyi')
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test lint format stubs bench bench-smoke sanitize clean help
+.PHONY: demo paper test lint format stubs bench bench-smoke sanitize clean help
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/:/' | column -t -s:
 
-demo: $(VENV)/with-plot  ## the solver at work: the path of one vector, and a certified batch
-	$(BIN)/python examples/spread_path.py
+demo: $(VENV)/with-plot  ## the 2011 paper in two minutes: figures 1 and 2, its claims, a page with pictures
+	$(BIN)/antisparse paper --only figures,h,two-stage,path --out out/demo
+
+paper: $(VENV)/with-plot  ## every experiment of the paper; DATA=sift1m, siftsmall or a folder of SIFT vectors
+	$(BIN)/antisparse paper --data $(or $(DATA),sift1m)
 
 test: $(VENV)/with-test  ## the whole test suite
 	$(BIN)/python -m pytest

@@ -69,14 +69,21 @@ def _paper(given: argparse.Namespace, command: str) -> int:
 
     only = paper.EXPERIMENTS if given.only is None else tuple(name.strip() for name in given.only.split(","))
     settings = paper.quick() if given.quick else paper.Settings()
-    for name, value in (("seeds", given.seeds), ("sift_seeds", given.sift_seeds)):
-        if value is not None:
-            if value < 1:
-                raise InputError(f"--{name.replace('_', '-')} {value}: at least 1 is needed")
-            settings = replace(settings, **{name: list(range(value))})
+    for option, value in (("--seeds", given.seeds), ("--sift-seeds", given.sift_seeds)):
+        if value is not None and value < 1:
+            raise InputError(f"{option} {value}: at least 1 is needed")
+    if given.seeds is not None:
+        settings = replace(settings, seeds=list(range(given.seeds)))
+    if given.sift_seeds is not None:
+        settings = replace(settings, sift_seeds=list(range(given.sift_seeds)))
     data = _sift(given.data) if "sift" in only else None
-    claims, page = paper.reproduce(given.out, settings=settings, data=data, only=only, track=_track, command=command)
+    studies, claims, page = paper.reproduce(
+        given.out, settings=settings, data=data, only=only, track=_track, command=command
+    )
     console = Console()
+    for study in studies:
+        if "recall@R" in study.numbers:
+            console.print(_recalls(study.title, study.numbers))
     table = Table("claim", "measured", "verdict", title="The claims of the paper", show_lines=True)
     for claim in claims:
         verdict = f"[{_VERDICTS[claim.verdict]}]{claim.verdict}[/]"
@@ -85,6 +92,16 @@ def _paper(given: argparse.Namespace, command: str) -> int:
         console.print(table)
     print(f"everything, with pictures: {page}")
     return 0
+
+
+def _recalls(title: str, numbers: dict[str, Any]) -> Table:
+    """recall@1, @10 and @100 by method and search, with standard errors."""
+    shown = [R for R in (1, 10, 100) if R in numbers["R"]]
+    table = Table("method and search", *(f"recall@{R}" for R in shown), title=title)
+    for curve, values in numbers["recall@R"].items():
+        places = [numbers["R"].index(R) for R in shown]
+        table.add_row(curve, *(f"{values['mean'][i]:.3f} ± {values['standard error'][i]:.3f}" for i in places))
+    return table
 
 
 def _sift(name: str) -> Any:

@@ -125,8 +125,10 @@ def test_the_page_loads_in_a_browser(folder: Path, tmp_path: Path) -> None:
             "--disable-gpu",
             f"--user-data-dir={tmp_path}",
             "--enable-logging=stderr",
-        ]
-        + ["--virtual-time-budget=10000", "--dump-dom", copy.as_uri()],
+            "--virtual-time-budget=10000",
+            "--dump-dom",
+            copy.as_uri(),
+        ],
         capture_output=True,
         text=True,
         timeout=120,

@@ -22,7 +22,7 @@ def reproduce(
     only: tuple[str, ...] = EXPERIMENTS,
     track: Track = lambda items, name: items,
     command: str = "antisparse.paper.reproduce",
-) -> tuple[list[Claim], Path]:
+) -> tuple[list[Study], list[Claim], Path]:
     """Run the experiments, write pictures, numbers and the page to `folder`.
 
     Parameters
@@ -41,6 +41,8 @@ def reproduce(
 
     Returns
     -------
+    studies : list of Study
+        Numbers and picture of every experiment.
     claims : list of Claim
     page : Path
         The page that holds everything.
@@ -68,4 +70,4 @@ def reproduce(
         claims += shortlist_claims(staged)
     if "path" in only:
         studies.append(trajectory.study(settings))
-    return claims, report.write(folder, studies, claims, settings, command)
+    return studies, claims, report.write(folder, studies, claims, settings, command)

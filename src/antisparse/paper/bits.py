@@ -4,7 +4,7 @@ import numpy as np
 
 from antisparse.datasets import synthetic
 from antisparse.evaluation import exact_neighbors
-from antisparse.paper.methods import METHODS, Curve, rank_all
+from antisparse.paper.methods import Curve, fit_all, rank_all
 from antisparse.paper.sample import Sample
 from antisparse.paper.settings import Settings
 from antisparse.paper.study import Study, Track, legend, new_figure, plot_recall, recall_table
@@ -30,9 +30,7 @@ def measure(settings: Settings, track: Track) -> dict[int, Sample]:
         data = synthetic(settings.n, settings.d, queries=settings.queries, random_state=seed)
         nearest = exact_neighbors(data.base, data.query, 1)[1]
         for m in settings.bits:
-            encoders = {name: METHODS[name].make(settings.d, m, seed) for name in {method for method, _ in CURVES}}
-            for encoder in encoders.values():
-                encoder.fit(data.learn)
+            encoders = fit_all(CURVES, m, seed, data.learn)
             rows[m].append(rank_all(CURVES, encoders, data.base, data.query, nearest, R))
     return {m: Sample(row) for m, row in rows.items()}
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from antisparse.paper.methods import Curve
-from antisparse.paper.penalty import Penalty
+from antisparse.paper.penalty import Penalty, best_h
 from antisparse.paper.penalty import R as TEN
 from antisparse.paper.sample import Estimate, Sample, estimate, worst
 from antisparse.paper.settings import Settings
@@ -117,14 +117,7 @@ def synthetic_claims(bits: dict[int, Sample], at: Sample, settings: Settings) ->
 def penalty_claims(penalty: Penalty) -> list[Claim]:
     """The claims on h and the path."""
     exact = sum(count == penalty.expected_stuck for count in penalty.stuck)
-    best = {
-        name: {
-            search: max(samples, key=lambda h, s=search: samples[h].recall(("antisparse", s), TEN).mean)
-            for search in ("NN_b", "NN_e")
-        }
-        for name, samples in (("absolute", penalty.absolute), ("relative", penalty.relative))
-    }
-    chosen = best["relative"]
+    chosen = best_h(penalty.relative)
     trade = [
         estimate(
             penalty.relative[chosen[s]].hits(("antisparse", s), TEN)

@@ -86,6 +86,15 @@ def label(curve: Curve) -> str:
     return f"{METHODS[method].label}, {search}"
 
 
+def fit_all(curves: list[Curve], n_bits: int, seed: int, learn: Any, **parameters: dict[str, Any]) -> dict[str, Any]:
+    """An encoder for every method of the curves, fitted; `parameters` of a method, under its name, are set first."""
+    encoders = {}
+    for name in dict.fromkeys(method for method, _ in curves):
+        encoder = METHODS[name].make(learn.shape[1], n_bits, seed)
+        encoders[name] = encoder.set_params(**parameters.get(name, {})).fit(learn)
+    return encoders
+
+
 def rank_all(curves: list[Curve], encoders: dict[str, Any], base: Any, Q: Any, nearest: Any, depth: int) -> Ranks:
     """Where each curve's search puts the true nearest neighbour of each query; `depth` where not among so many."""
     ranks: Ranks = {}

@@ -111,4 +111,8 @@ def study(penalty: Penalty, settings: Settings) -> Study:
 
 def best_h(samples: dict[float, Sample]) -> dict[str, float]:
     """The h of the highest recall@10 by search."""
-    return {curve[1]: max(samples, key=lambda h, c=curve: samples[h].recall(c, R).mean) for curve in CURVES}
+    best = {}
+    for curve in CURVES:
+        recall = {h: sample.recall(curve, R).mean for h, sample in samples.items()}
+        best[curve[1]] = max(recall, key=recall.__getitem__)
+    return best

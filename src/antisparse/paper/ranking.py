@@ -7,7 +7,7 @@ import numpy as np
 from antisparse.datasets import synthetic
 from antisparse.evaluation import exact_neighbors
 from antisparse.paper.bits import CURVES as SHARED
-from antisparse.paper.methods import METHODS, Curve, rank_all
+from antisparse.paper.methods import Curve, fit_all, rank_all
 from antisparse.paper.sample import Sample
 from antisparse.paper.settings import Settings
 from antisparse.paper.study import Study, Track, legend, log_axis, new_figure, plot_recall, recall_table
@@ -30,10 +30,7 @@ def measure(settings: Settings, track: Track) -> Sample:
     for seed in track(settings.seeds, "Figure 2: recall against R"):
         data = synthetic(settings.n, settings.d, queries=settings.queries, random_state=seed)
         nearest = exact_neighbors(data.base, data.query, 1)[1]
-        encoders = {
-            name: METHODS[name].make(settings.d, settings.m, seed).fit(data.learn)
-            for name in {method for method, _ in CURVES}
-        }
+        encoders = fit_all(CURVES, settings.m, seed, data.learn)
         rows.append(rank_all(CURVES, encoders, data.base, data.query, nearest, settings.depth))
     return Sample(rows)
 

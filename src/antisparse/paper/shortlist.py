@@ -14,6 +14,7 @@ from antisparse.paper.ranking import ladder
 from antisparse.paper.sample import Estimate, Sample
 from antisparse.paper.settings import Settings
 from antisparse.paper.study import Study, Track, log_axis, new_figure
+from antisparse.search import Method
 
 R = 10
 STAGES: dict[str, Literal["hamming", "asymmetric"]] = {"NN_b": "hamming", "NN_a projection": "asymmetric"}
@@ -32,7 +33,7 @@ class TwoStage:
 
 def measure(settings: Settings, track: Track) -> TwoStage:
     """Recall over seeds; times on one thread, the best of a few."""
-    lengths = [length for length in ladder(settings.n) if length >= R]
+    lengths = [length for length in ladder(settings.n // 10) if length >= R]
     rows: list[dict[tuple[str, str], Any]] = []
     seconds: dict[tuple[str, str], float] = {}
     for seed in track(settings.seeds, "the two-stage search"):
@@ -64,14 +65,14 @@ def _whole_scans(settings: Settings) -> dict[str, list[float]]:
     base = CodeBase(encoder, codes, n_threads=1)
     # What a query costs before the scan (its own code, its weights) is not the scan's: the same for any base.
     empty = CodeBase(encoder, codes[:1], n_threads=1)
-    searches = {"NN_b": {"method": "hamming"}, "NN_a": {"method": "asymmetric"}, "NN_e": {"method": "reconstruction"}}
+    searches: dict[str, Method] = {"NN_b": "hamming", "NN_a": "asymmetric", "NN_e": "reconstruction"}
     times: dict[str, list[float]] = {name: [] for name in (*searches, "NN_e rebuilt")}
     for _ in range(_REPEATS):
-        for name, options in searches.items():
+        for name, method in searches.items():
             taken = []
             for which in (base, empty):
                 start = time.perf_counter()
-                which.search(data.query, R, **options)
+                which.search(data.query, R, method=method)
                 taken.append(time.perf_counter() - start)
             times[name].append(max(taken[0] - taken[1], 1e-9) / len(data.query))
         start = time.perf_counter()

@@ -11,7 +11,7 @@ from antisparse import AntiSparseEncoder
 from antisparse.datasets import Dataset
 from antisparse.errors import InputError
 from antisparse.evaluation import exact_neighbors
-from antisparse.paper.methods import METHODS, Curve, rank_all
+from antisparse.paper.methods import Curve, fit_all, rank_all
 from antisparse.paper.ranking import draw, ladder
 from antisparse.paper.sample import Sample
 from antisparse.paper.settings import Settings
@@ -61,12 +61,7 @@ def measure(data: Dataset, settings: Settings, track: Track) -> Sift:
     depth = min(settings.depth, len(base))
     rows = []
     for seed in track(settings.sift_seeds, f"Figure 3: {data.name}"):
-        encoders: dict[str, Any] = {}
-        for name in {method for method, _ in CURVES}:
-            encoder = METHODS[name].make(axes, settings.sift_bits, seed)
-            if name == "antisparse-tuned":
-                encoder.set_params(h=h)
-            encoders[name] = encoder.fit(learn)
+        encoders = fit_all(CURVES, settings.sift_bits, seed, learn, **{"antisparse-tuned": {"h": h}})
         rows.append(rank_all(CURVES, encoders, base, query, nearest, depth))
     return Sift(Sample(rows), data.name, len(base), len(query), h, depth)
 
