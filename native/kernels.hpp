@@ -2,6 +2,7 @@
 #pragma once
 
 #include "project.hpp"
+#include "refine.hpp"
 #include "scan.hpp"
 #include "spread.hpp"
 
@@ -13,6 +14,7 @@ struct Kernels {
   SpreadSolve<double> spread_double;
   Scan scan;
   Project project;
+  Refine refine;
 };
 
 extern const Kernels portable_kernels;

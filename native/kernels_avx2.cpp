@@ -4,7 +4,8 @@
 #include "batch.hpp"
 #include "kernels.hpp"
 #include "project_batch.hpp"
+#include "refine_batch.hpp"
 #include "scan_batch.hpp"
 
-const antisparse::Kernels antisparse::avx2_kernels = {"avx2", avx2::solve_batch<float>, avx2::solve_batch<double>,
-                                                      avx2::scan, avx2::project};
+const antisparse::Kernels antisparse::avx2_kernels = {
+    "avx2", avx2::solve_batch<float>, avx2::solve_batch<double>, avx2::scan, avx2::project, avx2::refine};

@@ -2,7 +2,9 @@
 #include "batch.hpp"
 #include "kernels.hpp"
 #include "project_batch.hpp"
+#include "refine_batch.hpp"
 #include "scan_batch.hpp"
 
 const antisparse::Kernels antisparse::portable_kernels = {
-    "portable", portable::solve_batch<float>, portable::solve_batch<double>, portable::scan, portable::project};
+    "portable",      portable::solve_batch<float>, portable::solve_batch<double>, portable::scan, portable::project,
+    portable::refine};

@@ -116,18 +116,34 @@ class ScanBase {
  public:
   using Codes = nb::ndarray<const std::uint8_t, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
   using Terms = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+  using Longs = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
   ScanBase(Codes blocks, std::size_t n, std::size_t bits, std::optional<Terms> scale, std::optional<Terms> bias,
-           float bias0)
-      : blocks_(blocks), scale_(scale), bias_(bias) {
+           float bias0, std::size_t side, std::optional<Longs> positions, std::optional<Longs> cell_ends)
+      : blocks_(blocks), scale_(scale), bias_(bias), positions_(positions), cell_ends_(cell_ends) {
     const std::size_t count = (n + scan_block - 1) / scan_block;
-    if (bits == 0 || blocks.shape(0) != count || blocks.shape(1) != (bits + 7) / 8 || blocks.shape(2) != scan_block)
+    if (bits == 0 || blocks.shape(0) != count || blocks.shape(1) != (bits + 7) / 8 + side ||
+        blocks.shape(2) != scan_block || (side && scale))
       throw std::invalid_argument("the blocks do not fit n and bits");
     base_.blocks = blocks.data();
     base_.n = n;
     base_.bits = bits;
     base_.bytes = blocks.shape(1);
+    base_.side = side;
     base_.bias0 = bias0;
+    if (cell_ends) {
+      if (!positions || positions->shape(0) != n || n != count * scan_block || cell_ends->shape(0) == 0)
+        throw std::invalid_argument("cells need a position for every place of whole blocks");
+      std::int64_t last = 0;
+      for (std::size_t i = 0; i < cell_ends->shape(0); ++i) {
+        if (cell_ends->data()[i] < last) throw std::invalid_argument("cells out of order");
+        last = cell_ends->data()[i];
+      }
+      if (last != static_cast<std::int64_t>(count)) throw std::invalid_argument("the cells do not fit the blocks");
+      base_.positions = positions->data();
+      base_.cell_ends = cell_ends->data();
+      base_.cells = cell_ends->shape(0);
+    }
     if (!scale) return;
     const std::size_t padded_n = count * scan_block;
     if (scale->shape(0) != padded_n || (bias && bias->shape(0) != padded_n))
@@ -156,8 +172,25 @@ class ScanBase {
   }
 
   nb::typed<nb::tuple, nb::any, nb::any> search(Matrix<std::int32_t> weights, Vector units, std::size_t k,
-                                                unsigned threads) const {
+                                                unsigned threads, std::optional<Matrix<std::int32_t>> side_weights,
+                                                std::optional<Matrix<double>> offsets) const {
     ScanJob job = with(weights, units);
+    if ((side_weights ? side_weights->shape(1) : 0) != job.side || (offsets ? offsets->shape(1) : 0) != job.cells ||
+        (side_weights && side_weights->shape(0) != job.queries) || (offsets && offsets->shape(0) != job.queries))
+      throw std::invalid_argument("the side weights or offsets do not fit");
+    if (side_weights) {
+      for (std::size_t i = 0; i < side_weights->size(); ++i)
+        if (side_weights->data()[i] < 0 || side_weights->data()[i] >= (1 << 23))
+          throw std::invalid_argument("a side weight is out of range");
+      job.side_weights = side_weights->data();
+    }
+    if (offsets) {
+      for (std::size_t i = 0; i < offsets->size(); ++i)
+        if (!std::isfinite(offsets->data()[i])) throw std::invalid_argument("an offset is not finite");
+      for (std::size_t i = 0; i < units.size(); ++i)
+        if (!(units.data()[i] > 0)) throw std::invalid_argument("a unit is not positive");
+      job.offsets = offsets->data();
+    }
     auto scores = array<double>(job.queries * k);
     auto ids = array<std::int64_t>(job.queries * k);
     job.k = k;
@@ -173,6 +206,7 @@ class ScanBase {
 
   nb::ndarray<nb::numpy, double> score(Matrix<std::int32_t> weights, Vector units, Matrix<std::int64_t> ids) const {
     const ScanJob base = with(weights, units);
+    if (base.side || base.cells) throw std::invalid_argument("codes with side bytes or cells are searched whole");
     const std::size_t count = ids.shape(1);
     if (ids.shape(0) != base.queries) throw std::invalid_argument("one row of ids a query");
     for (std::size_t i = 0; i < base.queries * count; ++i)
@@ -206,6 +240,7 @@ class ScanBase {
 
   Codes blocks_;
   std::optional<Terms> scale_, bias_;
+  std::optional<Longs> positions_, cell_ends_;
   Aligned<float> reach_;
   ScanJob base_;
 };
@@ -226,6 +261,38 @@ nb::ndarray<nb::numpy, double> project(Matrix<double> x, Matrix<double> m, unsig
     kernels().project(job);
   }
   return owned(std::move(out), {job.n, job.columns});
+}
+
+// Improve code rows in place.
+void refine(Matrix<float> correlations, Matrix<float> gram,
+            nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> ends, std::size_t sweeps,
+            std::size_t flips, std::size_t tenure, bool cosine,
+            nb::ndarray<std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu> bits, unsigned threads) {
+  RefineJob job;
+  job.n = correlations.shape(0);
+  job.m = correlations.shape(1);
+  job.blocks = ends.shape(0);
+  if (job.m == 0 || gram.shape(0) != job.m || gram.shape(1) != job.m || bits.shape(0) != job.n ||
+      bits.shape(1) != (job.m + 7) / 8)
+    throw std::invalid_argument("the arrays do not fit");
+  std::int64_t last = 0;
+  for (std::size_t i = 0; i < job.blocks; ++i) {
+    if (ends.data()[i] <= last) throw std::invalid_argument("blocks must not be empty");
+    last = ends.data()[i];
+  }
+  if (last != static_cast<std::int64_t>(job.m)) throw std::invalid_argument("the blocks do not fit");
+  if (flips >= (1 << 24) || tenure >= (1 << 23)) throw std::invalid_argument("too many flips");
+  job.correlations = correlations.data();
+  job.gram = gram.data();
+  job.ends = ends.data();
+  job.sweeps = sweeps;
+  job.flips = flips;
+  job.tenure = tenure;
+  job.objective = cosine ? Objective::cosine : Objective::euclidean;
+  job.bits = bits.data();
+  job.threads = threads;
+  nb::gil_scoped_release release;
+  kernels().refine(job);
 }
 
 }  // namespace
@@ -250,12 +317,17 @@ NB_MODULE(_core, m) {
       },
       "rows"_a.noconvert(), "Orthonormalise the rows in place; False where they are dependent.");
   m.def("project", &project, "x"_a.noconvert(), "m"_a.noconvert(), "threads"_a, "x @ m, row by row alike.");
+  m.def("refine", &refine, "correlations"_a.noconvert(), "gram"_a.noconvert(), "ends"_a.noconvert(), "sweeps"_a,
+        "flips"_a, "tenure"_a, "cosine"_a, "bits"_a.noconvert(), "threads"_a, "Improve code rows in place.");
   nb::class_<ScanBase>(m, "ScanBase", "Codes in scan layout with their terms, ready to be searched.")
       .def(nb::init<ScanBase::Codes, std::size_t, std::size_t, std::optional<ScanBase::Terms>,
-                    std::optional<ScanBase::Terms>, float>(),
+                    std::optional<ScanBase::Terms>, float, std::size_t, std::optional<ScanBase::Longs>,
+                    std::optional<ScanBase::Longs>>(),
            "blocks"_a.noconvert(), "n"_a, "bits"_a, "scale"_a.noconvert().none(), "bias"_a.noconvert().none(),
-           "bias0"_a)
-      .def("search", &ScanBase::search, "weights"_a.noconvert(), "units"_a.noconvert(), "k"_a, "threads"_a)
+           "bias0"_a, "side"_a = 0, "positions"_a.noconvert().none() = nb::none(),
+           "cell_ends"_a.noconvert().none() = nb::none())
+      .def("search", &ScanBase::search, "weights"_a.noconvert(), "units"_a.noconvert(), "k"_a, "threads"_a,
+           "side_weights"_a.noconvert().none() = nb::none(), "offsets"_a.noconvert().none() = nb::none())
       .def("score", &ScanBase::score, "weights"_a.noconvert(), "units"_a.noconvert(), "ids"_a.noconvert());
   nb::class_<SpreadFrame>(m, "SpreadFrame", "A frame prepared for the spread solver.")
       .def(nb::init<const std::vector<Matrix<double>>&, std::optional<Matrix<double>>, int>(), "blocks"_a,

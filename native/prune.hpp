@@ -40,11 +40,14 @@ class Tables {
     std::int32_t largest = 1;
     for (std::size_t i = 0; i < exact.nibbles(); ++i)
       largest = std::max(largest, *std::max_element(exact.nibble(i), exact.nibble(i) + 16));
-    const double most = std::min(bound, static_cast<double>(exact.total));
+    const double most = std::min(bound, static_cast<double>(exact.total + exact.side_total));
+    // An entry beyond the bound need not be told from the bound.
+    bounded_ = !wide || largest > most;
+    const double entry = std::min(static_cast<double>(largest), std::max(most, 1.0));
     // The largest entry; a wide sum of them all must fit 16 bits.
     const int cap = wide ? std::min<int>(63, static_cast<int>(65535 / exact.nibbles())) : 255;
     // Below 1 a step gains nothing: the sums are integers.
-    step_ = std::max(wide ? static_cast<double>(largest) / cap : most / 254, 1.0);
+    step_ = std::max(wide ? entry / cap : most / 254, 1.0);
     // Rounded down; the factor keeps the rounding of the quotient itself from reaching the next integer.
     const float inverse = static_cast<float>(step_ == 1 ? 1 : (1 - 1e-6) / step_);
     const float most_entry = static_cast<float>(cap);
@@ -55,11 +58,12 @@ class Tables {
   }
 
   bool wide() const { return wide_; }
+  bool bounded() const { return bounded_; }  // a smaller bound would make finer tables
   double step() const { return step_; }
   const std::uint8_t* data() const { return entries_.data(); }
 
  private:
-  bool wide_ = false;
+  bool wide_ = false, bounded_ = true;
   double step_ = 1;
   std::size_t used_;
   Aligned<std::uint8_t> entries_;  // and zeros for a byte more

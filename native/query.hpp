@@ -14,7 +14,9 @@ namespace antisparse {
 // For every 4 bits, the sum of |W_j| over those that disagree with the sign of W_j, exactly.
 class ExactTables {
  public:
-  ExactTables(const std::int32_t* weights, std::size_t bits, std::size_t bytes) : sums_(bytes * 32) {
+  ExactTables(const ScanJob& job, std::size_t query) : sums_(job.bytes * 32) {
+    const std::int32_t* weights = job.weights + query * job.bits;
+    const std::size_t bits = job.bits, bytes = job.bytes - job.side;
     for (std::size_t nibble = 0; nibble < 2 * bytes; ++nibble) {
       std::int32_t* sums = &sums_[16 * nibble];
       for (std::size_t bit = 0; bit < 4; ++bit) {
@@ -26,6 +28,15 @@ class ExactTables {
       }
     }
     for (std::size_t j = 0; j < bits; ++j) total += std::abs(static_cast<std::int64_t>(weights[j]));
+    for (std::size_t j = 0; j < job.side; ++j) {
+      const std::int32_t weight = job.side_weights[query * job.side + j];
+      std::int32_t* sums = &sums_[32 * (bytes + j)];
+      for (std::int32_t value = 0; value < 16; ++value) {
+        sums[value] = 16 * value * weight;
+        sums[16 + value] = value * weight;
+      }
+      side_total += 255 * static_cast<std::int64_t>(weight);
+    }
   }
 
   // D of the code whose bytes are `stride` apart.
@@ -43,20 +54,26 @@ class ExactTables {
   const std::int32_t* nibble(std::size_t i) const { return &sums_[16 * i]; }
   std::size_t nibbles() const { return sums_.size() / 16; }
 
-  std::int64_t total = 0;  // T
+  std::int64_t total = 0;       // T
+  std::int64_t side_total = 0;  // the most that side bytes add to D
 
  private:
   std::vector<std::int32_t> sums_;
 };
 
 // The score of code i, in the one order of operations that everything compares with.
-inline double exact_score(const ScanJob& job, const ExactTables& tables, double unit, std::size_t i) {
+inline double exact_score(const ScanJob& job, const ExactTables& tables, double unit, double offset, std::size_t i) {
   const std::uint8_t* code = job.blocks + i / scan_block * scan_block * job.bytes + i % scan_block;
   const std::int64_t d = tables.disagreement(code, scan_block);
-  if (!job.scale) return static_cast<double>(d);
+  if (!job.scale) {
+    if (!job.cells) return static_cast<double>(d);
+    const double product = static_cast<double>(d) * unit;
+    return offset + product;
+  }
   const double s = static_cast<double>(tables.total - 2 * d) * unit;
   const double product = static_cast<double>(job.scale[i]) * s;
-  const double score = static_cast<double>(job.bias ? job.bias[i] : job.bias0) + product;
+  const double term = static_cast<double>(job.bias ? job.bias[i] : job.bias0) + product;
+  const double score = job.cells ? offset + term : term;
   return score == score ? score : std::numeric_limits<double>::infinity();  // 0 * infinity: of no order, so the last
 }
 
@@ -76,14 +93,13 @@ class Best {
   // The score of the k-th: no candidate with a greater score can enter, nor one of equal score and greater id.
   double bound() {
     // A cut costs a pass over all: it waits until the bound has something to gain.
-    if (found_.size() > k_ + k_ / 8 || (found_.size() >= k_ && bound_ == std::numeric_limits<double>::infinity()))
-      cut();
-    return bound_;
+    if (found_.size() > k_ + k_ / 8 || (found_.size() >= k_ && bound_.score == none_)) cut();
+    return bound_.score;
   }
 
-  // Candidates come in the order of their ids. False where it is too late or too far.
+  // False where it is not among the best.
   bool offer(Candidate candidate) {
-    if (!(candidate.score < bound_) && found_.size() >= k_) return false;
+    if (!(candidate < bound_) && found_.size() >= k_) return false;
     found_.push_back(candidate);
     if (found_.size() >= 2 * k_ + 64) cut();
     return true;
@@ -94,7 +110,7 @@ class Best {
     if (k_ == 0 || found_.size() < k_) return;
     const auto last = found_.begin() + static_cast<std::ptrdiff_t>(k_ - 1);
     std::nth_element(found_.begin(), last, found_.end());
-    bound_ = last->score;
+    bound_ = *last;
     found_.erase(last + 1, found_.end());
   }
 
@@ -112,7 +128,8 @@ class Best {
 
  private:
   std::size_t k_;
-  double bound_ = std::numeric_limits<double>::infinity();
+  static constexpr double none_ = std::numeric_limits<double>::infinity();
+  Candidate bound_{none_, -1};
   std::vector<Candidate> found_;
 };
 

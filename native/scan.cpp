@@ -9,10 +9,10 @@ namespace antisparse {
 void score_codes(const ScoreJob& job) {
   const ScanJob& base = *job.base;
   for (std::size_t q = 0; q < base.queries; ++q) {
-    const ExactTables tables(base.weights + q * base.bits, base.bits, base.bytes);
+    const ExactTables tables(base, q);
     for (std::size_t i = q * job.count; i < (q + 1) * job.count; ++i)
       job.scores[i] = job.ids[i] < 0 ? std::numeric_limits<double>::infinity()
-                                     : exact_score(base, tables, base.unit[q], static_cast<std::size_t>(job.ids[i]));
+                                     : exact_score(base, tables, base.unit[q], 0, static_cast<std::size_t>(job.ids[i]));
   }
 }
 

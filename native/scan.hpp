@@ -8,6 +8,12 @@
 //   bias_i + scale_i * (S * unit)            else, scale_i <= 0, in double, each operation rounded once
 //
 // and codes are ordered by (score, id). Sums are exact integers: the result depends on nothing but the input.
+//
+// Two things may be added. Side bytes follow the bits of a code, each with a weight of its own: D counts weight * byte
+// for each of them too. And codes may stand in cells, ranges of blocks with an offset a query each; a score is then
+//
+//   offset_cell + D * unit                   where there are no terms
+//   offset_cell + (bias_i + scale_i * (S * unit))   else
 #pragma once
 
 #include <cstddef>
@@ -18,17 +24,23 @@ namespace antisparse {
 constexpr std::size_t scan_block = 32;
 
 struct ScanJob {
-  const std::uint8_t* blocks = nullptr;  // ceil(n / 32) blocks of 32 * bytes
-  std::size_t n = 0, bits = 0, bytes = 0;
-  const float* scale = nullptr;  // n padded to a block, or null: no terms
-  const float* bias = nullptr;   // n padded to a block, or null: bias0 for all
+  const std::uint8_t* blocks = nullptr;     // ceil(n / 32) blocks of 32 * bytes
+  std::size_t n = 0, bits = 0, bytes = 0;   // positions; bits of a code; its bytes, side bytes included
+  std::size_t side = 0;                     // side bytes
+  const std::int64_t* positions = nullptr;  // the id of each position, -1 for padding; or null: the position itself
+  const std::int64_t* cell_ends = nullptr;  // the block after the last of each cell; with positions only
+  std::size_t cells = 0;                    // 0: no cells
+  const float* scale = nullptr;             // n padded to a block, or null: no terms
+  const float* bias = nullptr;              // n padded to a block, or null: bias0 for all
   float bias0 = 0;
   const float* reach = nullptr;  // with terms: 1 / (-2 scale_i), NaN where scale_i = 0
   bool unreachable = false;      // some reach is NaN
   float least_reach = 0, most_reach = 0, least_bias = 0, most_bias = 0;  // over all codes, NaN left out
 
-  const std::int32_t* weights = nullptr;  // queries x bits, |W_j| < 2^24
-  const double* unit = nullptr;           // one a query
+  const std::int32_t* weights = nullptr;       // queries x bits, |W_j| < 2^24
+  const std::int32_t* side_weights = nullptr;  // queries x side, each in [0, 2^23)
+  const double* offsets = nullptr;             // queries x cells
+  const double* unit = nullptr;                // one a query
   std::size_t queries = 0, k = 0;
   unsigned threads = 1;
 

@@ -33,26 +33,38 @@ class ScanQuery {
       : best(job.k),
         job_(job),
         unit_(job.unit[query]),
-        exact_(job.weights + query * job.bits, job.bits, job.bytes),
-        tables_(2 * job.bytes) {}
+        offsets_(job.cells ? job.offsets + query * job.cells : nullptr),
+        exact_(job, query),
+        tables_(2 * job.bytes) {
+    if (job.cells) least_offset_ = *std::min_element(offsets_, offsets_ + job.cells);
+  }
 
-  // Ready for the next chunk: the limit that the best so far set, and tables fit to tell codes apart near it.
-  void prepare() {
-    const double bound = best.bound();
-    const double most = most_disagreement(bound);
-    if (!built_ || (!tables_.wide() && most < 0.85 * built_for_)) build(most);
+  // Ready for the next chunk, of the cell given: the limit that the best so far set, and tables fit to tell codes apart
+  // near it. False where no code of the cell can be among the best.
+  bool prepare(std::size_t cell) {
+    offset_ = offsets_ ? offsets_[cell] : 0;
+    const double score = best.bound();
+    const double most = most_disagreement(score - least_offset_);
+    if (!built_ || (tables_.bounded() && most < 0.85 * built_for_)) build(most);
     limit = {};
     limit.flat = limit.base = 65535;  // everything passes, unless something better is known
+    const double bound = score - offset_;
     if (bound == std::numeric_limits<double>::infinity()) {
     } else if (!job_.scale) {
-      // Codes come in the order of ids, so one that ties with the worst is too late.
-      limit.flat = static_cast<float>(std::min(std::max((bound - 1) / tables_.step(), 0.0), 65535.0));
+      // Without cells, codes come in the order of ids, so one that ties with the worst is too late. With them the
+      // difference has rounding, and ties count.
+      double d = bound - 1;
+      if (offsets_) {
+        d = (bound + 1e-15 * (std::abs(score) + std::abs(offset_))) / unit_ + 1;
+        if (d < 0) return false;
+      }
+      limit.flat = static_cast<float>(std::min(std::max(d / tables_.step(), 0.0), 65535.0));
     } else {
       const double per = 1 / (unit_ * tables_.step());
       const double bias = std::max(std::abs(job_.least_bias), std::abs(job_.most_bias));
       const double slope = (bound - (job_.bias ? 0.0 : job_.bias0)) * per;
       const double base = static_cast<double>(exact_.total) / 2 / tables_.step();
-      const double size = (std::abs(bound) + bias) * per;
+      const double size = (std::abs(score) + std::abs(offset_) + bias) * per;
       // The limits are formed in float: not where anything could leave its range, and with room for rounding.
       const double largest = std::max({per, size, size * job_.most_reach, base});
       if (largest < 1e30 && (slope == 0 || std::abs(slope) > 1e-30) && per > 1e-30) {
@@ -63,6 +75,7 @@ class ScanQuery {
       }
     }
     if (!tables_.wide()) limit.flat = std::min(limit.flat, 255.0f);
+    return true;
   }
 
   // The codes that passed, scored exactly.
@@ -78,7 +91,8 @@ class ScanQuery {
         const int skip = trailing_zeros(mask);
         i += skip;
         mask >>= skip;
-        missed += !best.offer({exact_score(job_, exact_, unit_, i), static_cast<std::int64_t>(i)});
+        const std::int64_t id = job_.positions ? job_.positions[i] : static_cast<std::int64_t>(i);
+        if (id >= 0) missed += !best.offer({exact_score(job_, exact_, unit_, offset_, i), id});
       }
     }
     // Passed in vain too often for narrow sums to be worth their speed.
@@ -103,16 +117,21 @@ class ScanQuery {
     built_ = true;
   }
 
-  // The largest D of a code whose score is at most `bound`.
+  // The largest D of a code whose score, less its offset, is at most `bound`.
   double most_disagreement(double bound) const {
     const double total = static_cast<double>(exact_.total);
-    if (!job_.scale || bound == std::numeric_limits<double>::infinity()) return std::min(bound, total);
+    if (!job_.scale)
+      return std::min(job_.cells ? std::max(bound / unit_, 1.0) : bound,
+                      total + static_cast<double>(exact_.side_total));
+    if (bound == std::numeric_limits<double>::infinity()) return total;
     const double room = (bound - (job_.bias ? job_.least_bias : job_.bias0)) / unit_;
     return std::min(std::max(total / 2 + room * (room > 0 ? job_.most_reach : job_.least_reach), 1.0), total);
   }
 
   const ScanJob& job_;
   double unit_;
+  const double* offsets_;  // by cell, or null
+  double least_offset_ = 0, offset_ = 0;
   ExactTables exact_;
   Tables tables_;
   double built_for_ = 0;
@@ -144,15 +163,21 @@ inline void scan_blocks(const ScanJob& job, std::vector<std::unique_ptr<ScanQuer
   const std::size_t block_bytes = scan_block * (job.bytes + (job.scale ? 8 : 0));
   const std::size_t longest = std::max<std::size_t>(64, (std::size_t{128} << 10) / block_bytes);
   std::vector<std::uint32_t> masks(4 * longest);
-  std::vector<ScanQuery*> order;
-  std::size_t length = 4;
-  for (std::size_t at = first; at < end; at += length, length = std::min(2 * length, longest)) {
-    const std::size_t blocks = std::min(length, end - at);
-    for (auto& query : queries) query->prepare();
+  std::vector<ScanQuery*> ready, order;
+  std::size_t length = 4, cell = 0, blocks = 0;
+  for (std::size_t at = first; at < end; at += blocks, length = std::min(2 * length, longest)) {
+    blocks = std::min(length, end - at);
+    if (job.cells) {
+      while (static_cast<std::size_t>(job.cell_ends[cell]) <= at) ++cell;
+      blocks = std::min(blocks, static_cast<std::size_t>(job.cell_ends[cell]) - at);
+    }
+    ready.clear();
+    for (auto& query : queries)
+      if (query->prepare(cell)) ready.push_back(query.get());
     for (const bool wide : {false, true}) {
       order.clear();
-      for (auto& query : queries)
-        if (query->wide() == wide) order.push_back(query.get());
+      for (ScanQuery* query : ready)
+        if (query->wide() == wide) order.push_back(query);
       std::size_t i = 0;
       for (; i + 4 <= order.size(); i += 4) prune_group<4>(job, &order[i], at, blocks, masks);
       for (; i + 2 <= order.size(); i += 2) prune_group<2>(job, &order[i], at, blocks, masks);

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antisparse import _core
-from antisparse.codes import scan_blocks
+from antisparse.codes import cell_blocks, scan_blocks
 
 
 def oracle(codes, m, weights, units, k, scale=None, bias=None):
@@ -92,6 +92,86 @@ def test_scan_equals_the_oracle(name: str, case) -> None:
             np.testing.assert_array_equal(alone[0], scores[q])
     finally:
         _core.use_isa(before)
+
+
+@st.composite
+def cell_cases(draw):
+    rng = np.random.default_rng(draw(st.integers(0, 10**9)))
+    m, n = draw(st.integers(1, 150)), draw(st.one_of(st.integers(0, 100), st.integers(0, 3000)))
+    k = draw(st.one_of(st.integers(1, 12), st.integers(1, n + 5)))
+    queries, side, n_cells = draw(st.integers(0, 30)), draw(st.integers(0, 2)), draw(st.integers(1, 20))
+    codes = np.packbits(rng.random((n, m)) < rng.random(m), axis=1)
+    codes = np.c_[codes, rng.integers(0, draw(st.sampled_from([2, 256])), (n, side), dtype=np.uint8)]
+    if n and draw(st.booleans()):  # duplicates
+        codes = codes[rng.integers(0, max(1, n // 10), n)]
+    weights = np.clip(np.round(rng.standard_normal((queries, m)) * 10.0 ** rng.uniform(0, 6.2)), -(2**23), 2**23)
+    side_weights = (rng.random((queries, side)) * 10.0 ** rng.uniform(0, 6.9)).astype(np.int32)
+    units = 2.0 ** rng.integers(-20, 5, queries)
+    # Offsets that ties can meet, and offsets that set cells apart.
+    size = draw(st.sampled_from([0, 1, 1e3, 1e8])) * units[:, None]
+    offsets = np.round(rng.random((queries, n_cells)) * 5) * size
+    return codes, m, side, rng.integers(0, n_cells, n), n_cells, weights.astype(np.int32), side_weights, units, offsets, k
+
+
+@pytest.mark.parametrize("name", ["portable", "avx2"])
+@settings(deadline=None, max_examples=100)
+@given(case=cell_cases())
+def test_cells_and_side_bytes_equal_the_oracle(name: str, case) -> None:
+    before = _core.isa()
+    try:
+        _core.use_isa(name)
+    except ValueError:
+        pytest.skip(f"this machine has no {name}")
+    try:
+        codes, m, side, cells, n_cells, weights, side_weights, units, offsets, k = case
+        n, bytes_ = len(codes), -(-m // 8)
+        signs = np.unpackbits(codes[:, :bytes_], axis=1, count=m).astype(np.int64) * 2 - 1
+        D = (np.abs(weights.astype(np.int64)).sum(1) - signs @ weights.T.astype(np.int64)) // 2
+        D += codes[:, bytes_:].astype(np.int64) @ side_weights.T.astype(np.int64)
+        scores = offsets.T[cells] + D.astype(float) * units
+        expected, expected_ids = np.full((len(weights), k), np.inf), np.full((len(weights), k), -1)
+        for q in range(len(weights)):
+            order = np.lexsort((np.arange(n), scores[:, q]))[:k]
+            expected[q, : len(order)], expected_ids[q, : len(order)] = scores[order, q], order
+        blocks, positions, ends = cell_blocks(codes, cells, n_cells)
+        base = _core.ScanBase(blocks, len(positions), m, None, None, 0.0, side, positions, ends)
+        for threads in (1, 2):
+            found, ids = base.search(weights, units, k, threads, side_weights if side else None, offsets)
+            np.testing.assert_array_equal(ids, expected_ids)
+            np.testing.assert_array_equal(found, expected)
+    finally:
+        _core.use_isa(before)
+
+
+@pytest.mark.parametrize("terms", [False, True])
+def test_large_bases_in_cells(isa: str, terms: bool) -> None:
+    rng = np.random.default_rng(1)
+    n, m, n_cells, k = 40_000, 112, 50, 10
+    codes = rng.integers(0, 256, (n, 14), dtype=np.uint8)
+    cells = rng.integers(0, n_cells, n)
+    weights = np.round(rng.standard_normal((20, m)) * 2**20).astype(np.int32)
+    units = np.full(20, 2.0**-20)
+    offsets = rng.random((20, n_cells)) * 30
+    blocks, positions, ends = cell_blocks(codes, cells, n_cells)
+    scale = bias = None
+    if terms:
+        scale, bias = (np.zeros(len(positions), np.float32) for _ in range(2))
+        scale[positions >= 0] = -rng.uniform(0.5, 1.5, n)
+        bias[positions >= 0] = rng.standard_normal(n)
+    base = _core.ScanBase(blocks, len(positions), m, scale, bias, 0.0, 0, positions, ends)
+    by_row = np.argsort(np.where(positions < 0, n, positions), kind="stable")[:n]
+    sums = (np.unpackbits(codes, axis=1).astype(np.int64) * 2 - 1) @ weights.T.astype(np.int64)
+    if terms:
+        scores = bias[by_row].astype(float)[:, None] + scale[by_row].astype(float)[:, None] * (sums * units)
+    else:
+        scores = (np.abs(weights.astype(np.int64)).sum(1) - sums) // 2 * units
+    scores = offsets.T[cells] + scores
+    for threads in (1, 3):
+        found, ids = base.search(weights, units, k, threads, None, offsets)
+        for q in range(20):
+            order = np.lexsort((np.arange(n), scores[:, q]))[:k]
+            np.testing.assert_array_equal(ids[q], order)
+            np.testing.assert_array_equal(found[q], scores[order, q])
 
 
 @pytest.mark.parametrize("m", [64, 128, 200, 512, 1100])

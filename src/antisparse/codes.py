@@ -126,6 +126,33 @@ def scan_blocks(codes: Codes) -> Codes:
     return blocks
 
 
+def cell_blocks(
+    rows: Codes, cells: npt.NDArray[Any], n_cells: int
+) -> tuple[Codes, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Code rows in scan layout, cell by cell, each in whole blocks and in the order of rows.
+
+    Returns
+    -------
+    blocks : ndarray of shape (n_blocks, bytes, 32), uint8
+    positions : ndarray of shape (32 n_blocks,), int64
+        The row at each place; -1 for padding.
+    cell_ends : ndarray of shape (n_cells,), int64
+        The block after the last of each cell.
+    """
+    counts = np.bincount(cells, minlength=n_cells)
+    lengths = -(-counts // BLOCK)
+    cell_ends = np.cumsum(lengths, dtype=np.int64)
+    order = np.argsort(cells, kind="stable")
+    sorted_cells = np.asarray(cells)[order]
+    within = np.arange(len(order)) - (np.cumsum(counts) - counts)[sorted_cells]
+    positions = np.full(BLOCK * int(cell_ends[-1]), -1, np.int64)
+    positions[BLOCK * (cell_ends - lengths)[sorted_cells] + within] = order
+    padded = np.zeros((len(positions), rows.shape[1]), np.uint8)
+    held = positions >= 0
+    padded[held] = rows[positions[held]]
+    return scan_blocks(padded), positions, cell_ends
+
+
 def scan_rows(blocks: Codes, n: int) -> Codes:
     """The inverse of `scan_blocks`: the first n rows."""
     rows: Codes = blocks.transpose(0, 2, 1).reshape(-1, blocks.shape[1])[:n]

@@ -1,0 +1,201 @@
+"""Frames adapted to data: encode the training set, fit the frame to the codes, and again (docs/learn.md)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from antisparse._arrays import Float64Array, float64_array, integer, thread_count
+from antisparse.codes import Codes, unpack
+from antisparse.errors import InputError
+from antisparse.refine import TENURE, Refiner
+
+Labels = npt.NDArray[np.int64]
+
+_RIDGE = 1e-3  # of the mean of the diagonal
+_SWEEPS, _FLIPS = 20, 50  # of the encodings while learning
+_GAIN = 1e-3  # relative, of the held-out error: less in a round, twice, ends it
+_CHUNK_ROWS = 16384
+
+
+@dataclass(frozen=True)
+class LearnedFrame:
+    """A frame and means fitted to data: ``y ~ means[k] + frame @ b``.
+
+    Attributes
+    ----------
+    frame : ndarray of shape (d, n_bits)
+    means : ndarray of shape (K, d)
+    errors : list of float
+        The mean squared error on held-out training vectors after each round, relative to their variance.
+    """
+
+    frame: Float64Array
+    means: Float64Array
+    errors: list[float]
+
+
+def learn_frame(
+    X: Any,
+    n_bits: int,
+    *,
+    means: int = 1,
+    rounds: int = 12,
+    random_state: Any = None,
+    n_threads: int | None = None,
+    progress: bool = False,
+) -> LearnedFrame:
+    """The frame A and the means mu for which codes rebuild vectors like those of X best.
+
+    Each round encodes the training set from scratch (keeping codes would overfit them to the last frame) and fits A and
+    mu to the codes by least squares with a small ridge. A tenth of X, at most 5,000 vectors, is held out: the frame of the
+    round that does best on it is returned, and rounds end when they no longer gain.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    n_bits : int
+        Below, at or above d.
+    means : int
+        Vectors are coded relative to the nearest of so many means, found by k-means.
+    rounds : int
+        At most.
+    random_state : int, RandomState or None
+        Draws the first frame, the held-out part, and the first means.
+    n_threads : int, optional
+        All available CPUs by default.
+    progress : bool
+        Show a progress bar on standard error.
+    """
+    from sklearn.utils import check_random_state
+
+    X = float64_array(X, "X", 2)
+    n_bits, means, rounds = integer(n_bits, "n_bits", 1), integer(means, "means", 1), integer(rounds, "rounds", 1)
+    threads = thread_count(n_threads)
+    if len(X) == 0:
+        raise InputError("X has no rows; learning needs vectors")
+    if means > len(X):
+        raise InputError(f"means = {means}, but X has {len(X)} vectors; lower it or pass more vectors")
+    random = check_random_state(random_state)
+    order = random.permutation(len(X))
+    held = min(len(X) // 10, 5000) if len(X) >= 100 else 0
+    out, train = X[order[:held]] if held else X, X[order[held:]]
+    scale = float(np.abs(X - X.mean(axis=0)).max()) or 1.0
+    variance = float(((out - X.mean(axis=0)) ** 2).sum(axis=1).mean()) or 1.0
+    mu = kmeans(train, means, random)
+    labels = nearest_mean(train, mu)
+    residual = train - mu[labels]
+    # A Gaussian start with the residuals' covariance.
+    covariance = residual.T @ residual / len(residual)
+    values, vectors = np.linalg.eigh(covariance)
+    root = vectors * np.sqrt(np.maximum(values, 1e-12 * scale**2))
+    frame = root @ random.standard_normal((X.shape[1], n_bits)) / np.sqrt(n_bits)
+    best = LearnedFrame(frame, mu, [])
+    errors: list[float] = []
+    steps: Iterable[int] = range(rounds)
+    if progress:
+        from rich.console import Console
+        from rich.progress import track
+
+        steps = track(steps, description="learning the frame", console=Console(stderr=True))
+    idle = 0
+    for _ in steps:
+        codes = encode_residuals(residual, frame, threads)
+        gram, moment = _moments(residual, codes, n_bits)
+        ridge = _RIDGE * np.trace(gram) / n_bits
+        frame = np.linalg.solve(gram + ridge * np.eye(n_bits), moment).T
+        mu = mu + _mean_errors(residual, codes, frame, labels, means)
+        labels = nearest_mean(train, mu)
+        residual = train - mu[labels]
+        rest = out - mu[nearest_mean(out, mu)]
+        error = _error(rest, encode_residuals(rest, frame, threads), frame) / variance
+        if not errors or error < min(errors):
+            best = LearnedFrame(frame, mu, errors)
+        idle = idle + 1 if errors and not error < (1 - _GAIN) * min(errors) else 0
+        errors.append(error)
+        if idle == 2:
+            break
+    return best
+
+
+def encode_residuals(
+    residual: Float64Array, frame: Float64Array, threads: int, sweeps: int = _SWEEPS, flips: int = _FLIPS
+) -> Codes:
+    """Annealed codes, a few thousand vectors at a time."""
+    solver = Refiner(frame)
+    rows = np.zeros((len(residual), -(-solver.m // 8)), np.uint8)
+    for start in range(0, len(residual), _CHUNK_ROWS):
+        part = slice(start, start + _CHUNK_ROWS)
+        correlations = solver.correlations(residual[part], threads)
+        solver.run(correlations, rows[part], sweeps, flips, TENURE, "euclidean", threads)
+    return rows
+
+
+def kmeans(X: Float64Array, count: int, random: np.random.RandomState) -> Float64Array:
+    """The centroids (count, d) of k-means, from 256 vectors a centroid at most."""
+    if count == 1:
+        return X.mean(axis=0, keepdims=True)
+    from sklearn.cluster import MiniBatchKMeans
+    from threadpoolctl import threadpool_limits
+
+    sample = X if len(X) <= 256 * count else X[random.choice(len(X), 256 * count, replace=False)]
+    seed = int(random.randint(np.iinfo(np.int32).max))
+    # One thread: the order of sums, and so the centroids, do not depend on how many there are.
+    with threadpool_limits(1):
+        model = MiniBatchKMeans(
+            count, batch_size=max(2048, 4 * count), max_iter=30, n_init=1, random_state=seed, max_no_improvement=20
+        )
+        model.fit(sample)
+    centres: Float64Array = np.ascontiguousarray(model.cluster_centers_, np.float64)
+    return centres
+
+
+def nearest_mean(X: Float64Array, means: Float64Array) -> Labels:
+    """The nearest of the means to every vector, the first of equals; the same in any batch."""
+    from antisparse._core import project
+
+    if len(means) == 1:
+        return np.zeros(len(X), np.int64)
+    labels = np.empty(len(X), np.int64)
+    transposed = np.ascontiguousarray(means.T)
+    half = (means * means).sum(axis=1) / 2
+    for start in range(0, len(X), _CHUNK_ROWS):
+        part = slice(start, start + _CHUNK_ROWS)
+        products: Float64Array = project(np.ascontiguousarray(X[part]), transposed, 1)
+        labels[part] = np.argmin(half - products, axis=1)
+    return labels
+
+
+def _moments(residual: Float64Array, codes: Codes, n_bits: int) -> tuple[Float64Array, Float64Array]:
+    """B'B and B'Y, a block at a time."""
+    gram, moment = np.zeros((n_bits, n_bits)), np.zeros((n_bits, residual.shape[1]))
+    for start in range(0, len(residual), _CHUNK_ROWS):
+        part = slice(start, start + _CHUNK_ROWS)
+        B = unpack(codes[part], n_bits).astype(np.float64)
+        gram += B.T @ B
+        moment += B.T @ residual[part]
+    return gram, moment
+
+
+def _mean_errors(
+    residual: Float64Array, codes: Codes, frame: Float64Array, labels: Labels, count: int
+) -> Float64Array:
+    """The mean error of the vectors of each mean: what its mean should move by."""
+    total = np.zeros((count, residual.shape[1]))
+    for start in range(0, len(residual), _CHUNK_ROWS):
+        part = slice(start, start + _CHUNK_ROWS)
+        error = residual[part] - unpack(codes[part], frame.shape[1]).astype(np.float64) @ frame.T
+        np.add.at(total, labels[part], error)
+    return total / np.maximum(np.bincount(labels, minlength=count), 1)[:, None]
+
+
+def _error(residual: Float64Array, codes: Codes, frame: Float64Array) -> float:
+    """The mean squared error."""
+    total = 0.0
+    for start in range(0, len(residual), _CHUNK_ROWS):
+        part = slice(start, start + _CHUNK_ROWS)
+        error = residual[part] - unpack(codes[part], frame.shape[1]).astype(np.float64) @ frame.T
+        total += float((error * error).sum())
+    return total / len(residual)
