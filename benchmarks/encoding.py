@@ -43,8 +43,8 @@ def throughput(n: int) -> dict[str, Any]:
         for encoder in (
             LSHEncoder(bits, random_state=0, n_threads=1),
             ITQEncoder(bits, random_state=0, n_threads=1, n_iter=5),
-            AntiSparseEncoder(bits, h=0.3, random_state=0, n_threads=1),
-            AntiSparseEncoder(bits, h=0.1, random_state=0, n_threads=1),
+            AntiSparseEncoder(bits, frame="tight", effort=0, h=0.3, random_state=0, n_threads=1),
+            AntiSparseEncoder(bits, frame="tight", effort=0, h=0.1, random_state=0, n_threads=1),
             AntiSparseEncoder.paper(bits, random_state=0, n_threads=1),
         ):
             encoder.fit(learn)

@@ -174,16 +174,9 @@ class ScanBase {
   nb::typed<nb::tuple, nb::any, nb::any> search(Matrix<std::int32_t> weights, Vector units, std::size_t k,
                                                 unsigned threads, std::optional<Matrix<std::int32_t>> side_weights,
                                                 std::optional<Matrix<double>> offsets) const {
-    ScanJob job = with(weights, units);
-    if ((side_weights ? side_weights->shape(1) : 0) != job.side || (offsets ? offsets->shape(1) : 0) != job.cells ||
-        (side_weights && side_weights->shape(0) != job.queries) || (offsets && offsets->shape(0) != job.queries))
-      throw std::invalid_argument("the side weights or offsets do not fit");
-    if (side_weights) {
-      for (std::size_t i = 0; i < side_weights->size(); ++i)
-        if (side_weights->data()[i] < 0 || side_weights->data()[i] >= (1 << 23))
-          throw std::invalid_argument("a side weight is out of range");
-      job.side_weights = side_weights->data();
-    }
+    ScanJob job = with(weights, units, side_weights);
+    if ((offsets ? offsets->shape(1) : 0) != job.cells || (offsets && offsets->shape(0) != job.queries))
+      throw std::invalid_argument("the offsets do not fit");
     if (offsets) {
       for (std::size_t i = 0; i < offsets->size(); ++i)
         if (!std::isfinite(offsets->data()[i])) throw std::invalid_argument("an offset is not finite");
@@ -204,9 +197,10 @@ class ScanBase {
     return nb::make_tuple(owned(std::move(scores), {job.queries, k}), owned(std::move(ids), {job.queries, k}));
   }
 
-  nb::ndarray<nb::numpy, double> score(Matrix<std::int32_t> weights, Vector units, Matrix<std::int64_t> ids) const {
-    const ScanJob base = with(weights, units);
-    if (base.side || base.cells) throw std::invalid_argument("codes with side bytes or cells are searched whole");
+  nb::ndarray<nb::numpy, double> score(Matrix<std::int32_t> weights, Vector units, Matrix<std::int64_t> ids,
+                                       std::optional<Matrix<std::int32_t>> side_weights) const {
+    const ScanJob base = with(weights, units, side_weights);
+    if (base.cells) throw std::invalid_argument("codes in cells are searched whole");
     const std::size_t count = ids.shape(1);
     if (ids.shape(0) != base.queries) throw std::invalid_argument("one row of ids a query");
     for (std::size_t i = 0; i < base.queries * count; ++i)
@@ -225,7 +219,8 @@ class ScanBase {
   }
 
  private:
-  ScanJob with(const Matrix<std::int32_t>& weights, const Vector& units) const {
+  ScanJob with(const Matrix<std::int32_t>& weights, const Vector& units,
+               const std::optional<Matrix<std::int32_t>>& side_weights) const {
     if (weights.shape(1) != base_.bits || units.shape(0) != weights.shape(0))
       throw std::invalid_argument("the weights do not fit the codes");
     for (std::size_t i = 0; i < weights.size(); ++i)
@@ -235,6 +230,14 @@ class ScanBase {
     job.weights = weights.data();
     job.unit = units.data();
     job.queries = weights.shape(0);
+    if ((side_weights ? side_weights->shape(1) : 0) != job.side ||
+        (side_weights && side_weights->shape(0) != job.queries))
+      throw std::invalid_argument("the side weights do not fit");
+    if (!side_weights) return job;
+    for (std::size_t i = 0; i < side_weights->size(); ++i)
+      if (side_weights->data()[i] < 0 || side_weights->data()[i] >= (1 << 23))
+        throw std::invalid_argument("a side weight is out of range");
+    job.side_weights = side_weights->data();
     return job;
   }
 
@@ -328,7 +331,8 @@ NB_MODULE(_core, m) {
            "cell_ends"_a.noconvert().none() = nb::none())
       .def("search", &ScanBase::search, "weights"_a.noconvert(), "units"_a.noconvert(), "k"_a, "threads"_a,
            "side_weights"_a.noconvert().none() = nb::none(), "offsets"_a.noconvert().none() = nb::none())
-      .def("score", &ScanBase::score, "weights"_a.noconvert(), "units"_a.noconvert(), "ids"_a.noconvert());
+      .def("score", &ScanBase::score, "weights"_a.noconvert(), "units"_a.noconvert(), "ids"_a.noconvert(),
+           "side_weights"_a.noconvert().none() = nb::none());
   nb::class_<SpreadFrame>(m, "SpreadFrame", "A frame prepared for the spread solver.")
       .def(nb::init<const std::vector<Matrix<double>>&, std::optional<Matrix<double>>, int>(), "blocks"_a,
            "rotation"_a.none(), "exponent"_a)

@@ -110,7 +110,18 @@ def cell_cases(draw):
     # Offsets that ties can meet, and offsets that set cells apart.
     size = draw(st.sampled_from([0, 1, 1e3, 1e8])) * units[:, None]
     offsets = np.round(rng.random((queries, n_cells)) * 5) * size
-    return codes, m, side, rng.integers(0, n_cells, n), n_cells, weights.astype(np.int32), side_weights, units, offsets, k
+    return (
+        codes,
+        m,
+        side,
+        rng.integers(0, n_cells, n),
+        n_cells,
+        weights.astype(np.int32),
+        side_weights,
+        units,
+        offsets,
+        k,
+    )
 
 
 @pytest.mark.parametrize("name", ["portable", "avx2"])

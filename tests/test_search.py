@@ -25,12 +25,16 @@ RNG = np.random.default_rng(0)
 X = RNG.standard_normal((700, 12)) * np.linspace(3, 0.5, 12) + 1
 Q = RNG.standard_normal((30, 12)) * np.linspace(3, 0.5, 12) + 1
 
+SPREAD = {"frame": "tight", "effort": 0, "random_state": 0}
 ENCODERS = {
-    "antisparse": AntiSparseEncoder(40, random_state=0),
+    "antisparse": AntiSparseEncoder(40, **SPREAD),
     "paper": AntiSparseEncoder.paper(40, random_state=0),
-    "pca": AntiSparseEncoder(40, pca=7, random_state=0),
-    "few bits": AntiSparseEncoder(9, random_state=0),
-    "block": AntiSparseEncoder(40, frame="block", block_size=5, random_state=0),
+    "pca": AntiSparseEncoder(40, pca=7, **SPREAD),
+    "few bits": AntiSparseEncoder(9, **SPREAD),
+    "block": AntiSparseEncoder(40, frame="block", effort=0, block_size=5, random_state=0),
+    "refined": AntiSparseEncoder(40, frame="block", effort=3, block_size=5, random_state=0),
+    "learned": AntiSparseEncoder(40, bias=False, random_state=0),
+    "learned, few bits": AntiSparseEncoder(9, bias=False, pca=10, random_state=0),
     "lsh": LSHEncoder(37, frame="gaussian", random_state=0),
     "itq": ITQEncoder(10, random_state=0),
     "itq long": ITQEncoder(30, random_state=0),
@@ -77,7 +81,7 @@ def test_reconstruction_is_the_distance_to_the_rebuilt_vector(base: CodeBase) ->
 
 
 def test_spread_queries_use_the_representation() -> None:
-    encoder = AntiSparseEncoder(40, random_state=0).fit(X)
+    encoder = AntiSparseEncoder(40, **SPREAD).fit(X)
     base = CodeBase(encoder, encoder.transform(X))
     distances, _ = base.search(Q, 5, method="asymmetric", query="spread")
     x = encoder.transform_real(Q)
@@ -207,7 +211,7 @@ def test_weights_are_rounded_to_24_bits() -> None:
 
 
 def test_searches_run_side_by_side() -> None:
-    encoder = AntiSparseEncoder(40, random_state=0).fit(X)
+    encoder = AntiSparseEncoder(40, **SPREAD).fit(X)
     base = CodeBase(encoder, encoder.transform(X))
     expected = base.search(Q, 10)[1]
     found: list[bool] = []
@@ -225,7 +229,7 @@ def test_searches_run_side_by_side() -> None:
 
 
 def test_a_pickled_encoder_searches_alike() -> None:
-    encoder = AntiSparseEncoder(40, random_state=0).fit(X)
+    encoder = AntiSparseEncoder(40, **SPREAD).fit(X)
     codes = encoder.transform(X)
     again = pickle.loads(pickle.dumps(encoder))
     np.testing.assert_array_equal(again.transform(X), codes)
@@ -245,3 +249,89 @@ def test_threads_are_checked_when_the_base_is_made() -> None:
     encoder = LSHEncoder(37, random_state=0).fit(X)
     with pytest.raises(InputError, match="n_threads = 0"):
         CodeBase(encoder, encoder.transform(X), n_threads=0)
+
+
+LEARNED = {
+    "bias": AntiSparseEncoder(40, random_state=0),
+    "bias, pca": AntiSparseEncoder(13, pca=9, random_state=0),
+    "means": AntiSparseEncoder(40, means=20, random_state=0),
+    "many means": AntiSparseEncoder(24, means=300, pca=9, random_state=0),
+    "means, exact": AntiSparseEncoder(40, means=20, bias=False, random_state=0),
+}
+
+
+@pytest.fixture(params=LEARNED, scope="module")
+def learned(request: pytest.FixtureRequest) -> CodeBase:
+    encoder = LEARNED[request.param].fit(X)
+    return CodeBase(encoder, encoder.transform(X))
+
+
+def test_a_learned_code_row_gives_itself_back(learned: CodeBase) -> None:
+    codes = learned.encoder.transform(X)
+    np.testing.assert_array_equal(learned.codes, codes)
+    again = pickle.loads(pickle.dumps(learned))
+    for one, other in zip(learned.search(Q, 5), again.search(Q, 5), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_learned_distances_are_those_of_their_linear_form(learned: CodeBase) -> None:
+    encoder, codes = learned.encoder, learned.codes
+    layout = encoder.code_layout_
+    combined = unpack(codes, encoder.n_bits) @ encoder.matrix_.T
+    means = encoder.means_[encoder.cells(codes)]
+    rebuilt = means + combined
+    # The distance to the rebuilt vector, but with the bias as the byte has it.
+    bias = (combined**2).sum(1) + 2 * (combined * means).sum(1)
+    if encoder.bias:
+        byte = codes[:, layout.place("bias")[0]]
+        error = ((encoder.reduce(X) - rebuilt) ** 2).sum(1)
+        stored = encoder.bias_low_ + encoder.bias_step_ * byte
+        inside = (byte > 0) & (byte < 255)
+        assert (np.abs(stored - bias - encoder.alpha_ * error)[inside] <= 0.5001 * encoder.bias_step_).all()
+        bias = stored
+    reduced = encoder.reduce(Q)
+    dropped = ((Q - encoder.mean_) ** 2).sum(1) - (reduced**2).sum(1)
+    full = ((reduced[:, None] - means) ** 2).sum(2) + dropped[:, None] + bias - 2 * reduced @ combined.T
+    distances, ids = learned.search(Q, 15)
+    size = ((Q**2).sum(1)[:, None] + (rebuilt**2).sum(1)).max()
+    np.testing.assert_allclose(distances, np.maximum(np.take_along_axis(full, ids, 1), 0), atol=1e-5 * size)
+    np.testing.assert_allclose(distances, np.maximum(np.sort(full, axis=1)[:, :15], 0), atol=1e-5 * size)
+    if not encoder.bias:
+        exact = ((Q[:, None] - encoder.inverse_transform(codes)) ** 2).sum(2)
+        np.testing.assert_allclose(full, exact, atol=1e-9 * size)
+
+
+def test_means_leave_reconstruction_search_alone(learned: CodeBase) -> None:
+    if learned.encoder.means == 1:
+        distances, ids = learned.search(Q, 15, method="hamming")
+        bits = learned.encoder.code_layout_.bit_bytes
+        expected, order = ordered(hamming(learned.encoder.transform(Q)[:, :bits], learned.codes[:, :bits]), 15)
+        np.testing.assert_array_equal(distances, expected)
+        np.testing.assert_array_equal(ids, order)
+        shortlisted = learned.search(Q, 10, shortlist=700)
+        for one, other in zip(shortlisted, learned.search(Q, 10), strict=True):
+            np.testing.assert_array_equal(one, other)
+        return
+    for arguments in ({"method": "hamming"}, {"method": "asymmetric"}, {"shortlist": 50}):
+        with pytest.raises(UnsupportedError, match="different means do not compare"):
+            learned.search(Q, 3, **arguments)
+
+
+def test_bytes_per_learned_vector_count_everything(learned: CodeBase) -> None:
+    encoder = learned.encoder
+    expected = -(-encoder.n_bits // 8) + (0 if encoder.means == 1 else 1 if encoder.means <= 256 else 2)
+    assert learned.bytes_per_vector == expected + (1 if encoder.bias else 8)
+    if encoder.bias:
+        assert learned.bytes_per_vector == encoder.code_layout_.code_size
+
+
+def test_learned_results_do_not_depend_on_the_batch(learned: CodeBase) -> None:
+    whole = learned.search(Q, 7, n_threads=1)
+    for start, size in ((0, 1), (3, 9), (20, 10)):
+        for a, b in zip(whole, learned.search(Q[start : start + size], 7, n_threads=2), strict=True):
+            np.testing.assert_array_equal(a[start : start + size], b)
+    few = CodeBase(learned.encoder, learned.codes[:3])
+    distances, ids = few.search(Q, 6)
+    assert (ids[:, 3:] == -1).all() and np.isinf(distances[:, 3:]).all() and (ids[:, :3] >= 0).all()
+    empty = CodeBase(learned.encoder, learned.codes[:0])
+    assert (empty.search(Q, 2)[1] == -1).all()

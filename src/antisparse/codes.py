@@ -45,6 +45,24 @@ class CodeLayout:
         """Bytes of a whole row."""
         return self.bit_bytes + sum(size for _, size in self.side)
 
+    def place(self, name: str) -> tuple[int, int]:
+        """Where a side part starts, and its bytes."""
+        start = self.bit_bytes
+        for part, size in self.side:
+            if part == name:
+                return start, size
+            start += size
+        raise KeyError(name)
+
+    def rows(self, codes: Any, name: str) -> Codes:
+        """Whole code rows, bits and side bytes, checked."""
+        rows = _byte_rows(codes, name)
+        if rows.shape[1] != self.code_size:
+            side = f", {self.code_size - self.bit_bytes} of them beside the bits" if self.side else ""
+            raise InputError(f"{name} has {rows.shape[1]} bytes a row; the encoder's have {self.code_size}{side}")
+        code_rows(rows, self.n_bits, name)
+        return rows
+
 
 def pack(signs: Any) -> Codes:
     """Bits or signs (n, m) as code rows (n, ceil(m / 8)): 1 where positive (or True), 0 elsewhere."""

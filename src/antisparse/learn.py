@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from antisparse._arrays import Float64Array, float64_array, integer, thread_count
+from antisparse._core import project
 from antisparse.codes import Codes, unpack
 from antisparse.errors import InputError
 from antisparse.refine import TENURE, Refiner
@@ -50,8 +51,8 @@ def learn_frame(
     """The frame A and the means mu for which codes rebuild vectors like those of X best.
 
     Each round encodes the training set from scratch (keeping codes would overfit them to the last frame) and fits A and
-    mu to the codes by least squares with a small ridge. A tenth of X, at most 5,000 vectors, is held out: the frame of the
-    round that does best on it is returned, and rounds end when they no longer gain.
+    mu to the codes by least squares with a small ridge. A tenth of X, at most 5,000 vectors, is held out: the frame of
+    the round that does best on it is returned, and rounds end when they no longer gain.
 
     Parameters
     ----------
@@ -136,7 +137,8 @@ def encode_residuals(
 def kmeans(X: Float64Array, count: int, random: np.random.RandomState) -> Float64Array:
     """The centroids (count, d) of k-means, from 256 vectors a centroid at most."""
     if count == 1:
-        return X.mean(axis=0, keepdims=True)
+        mean: Float64Array = X.mean(axis=0, keepdims=True)
+        return mean
     from sklearn.cluster import MiniBatchKMeans
     from threadpoolctl import threadpool_limits
 
@@ -154,8 +156,6 @@ def kmeans(X: Float64Array, count: int, random: np.random.RandomState) -> Float6
 
 def nearest_mean(X: Float64Array, means: Float64Array) -> Labels:
     """The nearest of the means to every vector, the first of equals; the same in any batch."""
-    from antisparse._core import project
-
     if len(means) == 1:
         return np.zeros(len(X), np.int64)
     labels = np.empty(len(X), np.int64)
@@ -179,9 +179,7 @@ def _moments(residual: Float64Array, codes: Codes, n_bits: int) -> tuple[Float64
     return gram, moment
 
 
-def _mean_errors(
-    residual: Float64Array, codes: Codes, frame: Float64Array, labels: Labels, count: int
-) -> Float64Array:
+def _mean_errors(residual: Float64Array, codes: Codes, frame: Float64Array, labels: Labels, count: int) -> Float64Array:
     """The mean error of the vectors of each mean: what its mean should move by."""
     total = np.zeros((count, residual.shape[1]))
     for start in range(0, len(residual), _CHUNK_ROWS):

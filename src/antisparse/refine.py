@@ -5,8 +5,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from antisparse import _core
 from antisparse._arrays import Float64Array, float64_array, integer, thread_count, vectors
+from antisparse._core import project
+from antisparse._core import refine as refine_rows
 from antisparse.codes import Codes, code_rows
 from antisparse.errors import InputError
 from antisparse.frames import BlockFrame, Frame, frame_matrix
@@ -98,15 +99,15 @@ class Refiner:
             self._ends = np.cumsum([block.shape[1] for block in A.blocks], dtype=np.int64)
             keep = np.searchsorted(self._ends, np.arange(self.m), side="right")
             gram = np.where(keep[:, None] == keep, gram, 0.0)
-        if not np.diagonal(gram).all():
-            raise InputError(f"A has a zero column ({int(np.argmin(np.diagonal(gram)))}): no bit can stand for it")
         # The scale is taken out, so that float32 has room: c and G are divided by the largest of the diagonal.
-        self._unit = float(np.diagonal(gram).max())
+        self._unit = float(np.diagonal(gram).max()) or 1.0
         self._gram = np.ascontiguousarray(gram / self._unit, np.float32)
+        # A column of zeros stands for nothing: any diagonal will do, but not zero.
+        self._gram[np.diag_indices(self.m)] += np.diagonal(self._gram) == 0
 
     def correlations(self, Y: Float64Array, threads: int) -> npt.NDArray[np.float32]:
         """A'y of every vector, over the unit of the Gram matrix."""
-        projected: Float64Array = _core.project(np.ascontiguousarray(Y), self._matrix, threads)
+        projected: Float64Array = project(np.ascontiguousarray(Y), self._matrix, threads)
         scaled = projected / self._unit
         # Beyond this a component's sign is settled whatever the others do, and float32 would overflow.
         return np.clip(scaled, -1e18, 1e18).astype(np.float32)
@@ -122,7 +123,7 @@ class Refiner:
         n_threads: int | None,
     ) -> None:
         """Improve code rows in place; with sweeps, find them from scratch."""
-        _core.refine(
+        refine_rows(
             correlations,
             self._gram,
             self._ends,

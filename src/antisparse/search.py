@@ -1,5 +1,6 @@
 """Search on codes: hamming (NN_b), asymmetric (NN_a) and reconstruction (NN_e), through one scan (docs/search.md)."""
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
@@ -7,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from antisparse._arrays import Float64Array, integer, thread_count
-from antisparse._core import ScanBase
-from antisparse.codes import BLOCK, code_rows, hamming_distances, scan_blocks, scan_rows, unpack
+from antisparse._core import ScanBase, project
+from antisparse.codes import BLOCK, cell_blocks, hamming_distances, scan_blocks, scan_rows, unpack
 from antisparse.encoders.base import Encoder
 from antisparse.errors import InputError, UnsupportedError
 
@@ -48,36 +49,62 @@ class CodeBase:
         if not hasattr(encoder, "code_layout_"):
             raise InputError("encoder is not fitted; call encoder.fit(X) first")
         layout = encoder.code_layout_
-        rows = code_rows(codes, layout.n_bits)
-        if np.shape(codes)[1] not in (layout.bit_bytes, layout.code_size):
-            raise InputError(f"codes has {np.shape(codes)[1]} bytes a row; the encoder's have {layout.code_size}")
-        self.encoder = encoder
+        rows = layout.rows(codes, "codes")
         thread_count(n_threads)
+        self.encoder = encoder
         self.n_threads = n_threads
         self._n = len(rows)
         self._bits = layout.n_bits
-        self._blocks = scan_blocks(rows)
-        self._plain = ScanBase(self._blocks, self._n, self._bits, None, None, 0.0)
+        # What the scan reads: the bits, and the bias byte where there is one. The number of the mean is in the order.
+        kept = rows[:, : layout.bit_bytes]
+        self._side = int(any(name == "bias" for name, _ in layout.side))
+        if self._side:
+            at, _ = layout.place("bias")
+            kept = np.concatenate([kept, rows[:, at : at + 1]], axis=1)
+        self._positions: Ids | None = None
+        self._cell_ends: Ids | None = None
+        self._mean_bytes = 0
+        if encoder.cell_means is None:
+            self._blocks = scan_blocks(kept)
+        else:
+            self._mean_bytes = layout.place("mean")[1]
+            self._blocks, self._positions, self._cell_ends = cell_blocks(
+                kept, encoder.cells(rows), len(encoder.cell_means)
+            )
+        self._plain = self._scan(None, None, 0.0)
         self._termed: ScanBase | None = None
         self._term_bytes = 0
-        if encoder.reconstructs:
+        if encoder.reconstructs and not self._side:
             self._add_terms(rows)
 
+    def _scan(self, scale: Any, bias: Any, bias0: float) -> ScanBase:
+        n = self._n if self._positions is None else len(self._positions)
+        return ScanBase(self._blocks, n, self._bits, scale, bias, bias0, self._side, self._positions, self._cell_ends)
+
     def _add_terms(self, rows: npt.NDArray[np.uint8]) -> None:
-        padded = len(self._blocks) * BLOCK
-        exact_scale, exact_bias = np.zeros(padded), np.zeros(padded)
+        exact_scale, exact_bias = np.zeros(self._n), np.zeros(self._n)
         for start in range(0, self._n, _CHUNK_CODES):
             part = slice(start, min(start + _CHUNK_CODES, self._n))
             exact_scale[part], exact_bias[part] = self.encoder.terms(rows[part])
         # Kept in float32, times powers of two that suit their range.
         self._scale_unit, self._score_unit = _power_of_two(exact_scale), _power_of_two(exact_bias)
-        scale = (exact_scale / self._scale_unit).astype(np.float32)
+        scale = self._placed((exact_scale / self._scale_unit).astype(np.float32))
         bias = (exact_bias / self._score_unit).astype(np.float32)
-        same = self._n == 0 or bool((bias[: self._n] == bias[0]).all())
-        self._termed = ScanBase(
-            self._blocks, self._n, self._bits, scale, None if same else bias, float(bias[0]) if self._n else 0.0
+        same = self._n == 0 or bool((bias == bias[0]).all())
+        self._termed = self._scan(
+            scale, None if same else self._placed(bias), float(bias[0]) if same and self._n else 0.0
         )
         self._term_bytes = 4 if same else 8
+
+    def _placed(self, values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Values by row, at their places in the scan."""
+        placed = np.zeros(len(self._blocks) * BLOCK, np.float32)
+        if self._positions is None:
+            placed[: self._n] = values
+        else:
+            held = self._positions >= 0
+            placed[held] = values[self._positions[held]]
+        return placed
 
     def __len__(self) -> int:
         return self._n
@@ -87,13 +114,29 @@ class CodeBase:
 
     @property
     def bytes_per_vector(self) -> int:
-        """Bytes the reconstruction scan reads of a vector: its bits and its terms. The other methods read the bits."""
-        return int(self._blocks.shape[1]) + self._term_bytes
+        """Bytes the reconstruction scan reads of a vector: its bits, its terms or bias, and the number of its mean,
+        which it reads as the order of the codes. The other methods read the bits.
+        """
+        return int(self._blocks.shape[1]) + self._mean_bytes + self._term_bytes
 
     @property
     def codes(self) -> npt.NDArray[np.uint8]:
-        """The bits as code rows (n, ceil(n_bits / 8))."""
-        return scan_rows(self._blocks, self._n)
+        """The code rows this was made from."""
+        layout = self.encoder.code_layout_
+        if self._positions is None:
+            return scan_rows(self._blocks, self._n)
+        held = self._positions >= 0
+        rows = np.zeros((self._n, layout.code_size), np.uint8)
+        ids = self._positions[held]
+        kept = scan_rows(self._blocks, len(self._positions))[held]
+        rows[ids, : layout.bit_bytes] = kept[:, : layout.bit_bytes]
+        at, size = layout.place("mean")
+        blocks = np.repeat(np.arange(len(self._blocks)), BLOCK)[held]
+        cells = np.searchsorted(np.asarray(self._cell_ends), blocks, side="right")
+        rows[ids, at : at + size] = (cells[:, None] >> (8 * np.arange(size))) & 255
+        if self._side:
+            rows[ids, -1] = kept[:, -1]
+        return rows
 
     def search(
         self,
@@ -134,6 +177,8 @@ class CodeBase:
         k = integer(k, "k", 1)
         if method not in _METHODS:
             raise InputError(f"method = {method!r}; choose one of {', '.join(map(repr, _METHODS))}")
+        if method != "reconstruction" or shortlist is not None:
+            self._require_one_mean()
         if query not in ("projection", "spread"):
             raise InputError(f"query = {query!r}; choose 'projection' or 'spread'")
         threads = thread_count(self.n_threads if n_threads is None else n_threads)
@@ -159,40 +204,92 @@ class CodeBase:
         self, Q: npt.NDArray[Any], k: int, method: Method, query: Query, threads: int
     ) -> tuple[npt.NDArray[Any], Ids]:
         if method == "hamming":
-            signs = unpack(self.encoder.transform(Q), self._bits).astype(np.int32)
-            scores, ids = self._plain.search(signs, np.ones(len(Q)), k, threads)
+            bits = self.encoder.transform(Q)[:, : self.encoder.code_layout_.bit_bytes]
+            signs = unpack(bits, self._bits).astype(np.int32)
+            scores, ids = self._plain.search(signs, np.ones(len(Q)), k, threads, self._side_weights(len(Q)))
             return hamming_distances(scores), ids
         if method == "asymmetric":
             weights, units = round_weights(self.encoder.query_weights(Q, query))
-            scores, ids = self._plain.search(weights, units, k, threads)
+            scores, ids = self._plain.search(weights, units, k, threads, self._side_weights(len(Q)))
             return scores * units[:, None], ids
-        scan, weights, units, offset = self._reconstruction(Q)
-        scores, ids = scan.search(weights, units, k, threads)
-        return np.maximum(scores * self._score_unit + offset[:, None], 0), ids
+        form = self._reconstruction(Q)
+        scores, ids = form.scan.search(form.weights, form.units, k, threads, form.side, form.offsets)
+        return form.distances(scores), ids
+
+    def _side_weights(self, queries: int) -> npt.NDArray[np.int32] | None:
+        """Weights that leave the bias out."""
+        return np.zeros((queries, 1), np.int32) if self._side else None
+
+    def _require_one_mean(self) -> None:
+        if self.encoder.cell_means is not None:
+            raise UnsupportedError(
+                "signs relative to different means do not compare: with means > 1 search by method='reconstruction', "
+                "without a shortlist"
+            )
 
     def _rerank(self, Q: npt.NDArray[Any], k: int, candidates: Ids) -> tuple[Float64Array, Ids]:
-        scan, weights, units, offset = self._reconstruction(Q)
-        scores = scan.score(weights, units, np.ascontiguousarray(candidates))
+        form = self._reconstruction(Q)
+        scores = form.scan.score(form.weights, form.units, np.ascontiguousarray(candidates), form.side)
         order = np.lexsort((candidates, scores))[:, :k]
         distances = np.full((len(Q), k), np.inf)
         ids = np.full((len(Q), k), -1, np.int64)
         kept = slice(0, order.shape[1])
         ids[:, kept] = np.take_along_axis(candidates, order, 1)
-        distances[:, kept] = np.maximum(np.take_along_axis(scores, order, 1) * self._score_unit + offset[:, None], 0)
+        distances[:, kept] = form.distances(np.take_along_axis(scores, order, 1))
         return distances, ids
 
-    def _reconstruction(
-        self, Q: npt.NDArray[Any]
-    ) -> tuple[ScanBase, npt.NDArray[np.int32], Float64Array, Float64Array]:
-        """The scan, the rounded weights and units, and ||q - mean||^2, which every distance shares."""
-        if self._termed is None:
+    def _reconstruction(self, Q: npt.NDArray[Any]) -> "_Form":
+        """The linear form of ``||q - y_hat||^2`` (docs/search.md)."""
+        encoder = self.encoder
+        if not encoder.reconstructs:
             raise UnsupportedError(
-                f"{type(self.encoder).__name__} cannot rebuild vectors; search by method='hamming' instead"
+                f"{type(encoder).__name__} cannot rebuild vectors; search by method='hamming' instead"
             )
-        weights, units = round_weights(self.encoder.query_weights(Q, "projection"))
-        units = units * (self._scale_unit / self._score_unit)
-        centred = np.asarray(Q, np.float64) - self.encoder.mean_
-        return self._termed, weights, units, (centred * centred).sum(axis=1)
+        # ||q - y_hat||^2 = ||q - m||^2 + low + step byte - 2 S with S = T - 2 D: 4 (D + step / 4 byte), and what all
+        # codes of a mean share.
+        step = encoder.bias_step_ / 4 if self._side else 0.0
+        weights, units = round_weights(encoder.query_weights(Q, "projection"), at_least=2 * step)
+        centred = np.asarray(Q, np.float64) - encoder.mean_
+        constant = (centred * centred).sum(axis=1)  # ||q - mean||^2, what PCA dropped included
+        offsets = None
+        if encoder.cell_means is not None:  # ||q - mean - m_k||^2
+            means = encoder.cell_means
+            products: Float64Array = project(encoder.reduce(Q), np.ascontiguousarray(means.T), 1)
+            offsets = constant[:, None] + (means * means).sum(axis=1) - 2 * products
+        if not self._side:
+            units = units * (self._scale_unit / self._score_unit)
+            if offsets is not None:
+                return _Form(self._terms_scan, weights, units, None, offsets / self._score_unit, self._score_unit, 0.0)
+            return _Form(self._terms_scan, weights, units, None, None, self._score_unit, constant)
+        side = np.round(step / units).astype(np.int32)[:, None]
+        shared = encoder.bias_low_ - 2 * np.abs(weights.astype(np.float64)).sum(axis=1) * units
+        if offsets is not None:
+            offsets = offsets + shared[:, None]
+            return _Form(self._plain, weights, 4 * units, side, offsets, 1.0, 0.0)
+        return _Form(self._plain, weights, 4 * units, side, None, 4 * units, constant + shared)
+
+    @property
+    def _terms_scan(self) -> ScanBase:
+        assert self._termed is not None
+        return self._termed
+
+
+@dataclass(frozen=True)
+class _Form:
+    """A linear form ready for the scan, and how its scores become distances."""
+
+    scan: ScanBase
+    weights: npt.NDArray[np.int32]
+    units: Float64Array
+    side: npt.NDArray[np.int32] | None
+    offsets: Float64Array | None
+    factor: float | Float64Array
+    constant: float | Float64Array
+
+    def distances(self, scores: Float64Array) -> Float64Array:
+        """Squared distances; infinite where there is no code."""
+        factor, constant = (np.asarray(v, np.float64).reshape(-1, 1) for v in (self.factor, self.constant))
+        return np.maximum(scores * factor + constant, 0)
 
 
 def _power_of_two(values: Float64Array) -> float:
@@ -203,9 +300,12 @@ def _power_of_two(values: Float64Array) -> float:
     return float(np.ldexp(1.0, int(np.frexp(largest)[1]))) if largest > 0 else 1.0
 
 
-def round_weights(weights: Float64Array) -> tuple[npt.NDArray[np.int32], Float64Array]:
-    """Weights as integers below 2^24 times a power of two, one a query: sums of integers are exact in any order."""
-    largest = np.abs(weights).max(axis=1, initial=0)
+def round_weights(weights: Float64Array, at_least: float = 0.0) -> tuple[npt.NDArray[np.int32], Float64Array]:
+    """Weights as integers below 2^24 times a power of two, one a query: sums of integers are exact in any order.
+
+    The power of two is such that `at_least`, too, is below 2^23 of them.
+    """
+    largest = np.abs(weights).max(axis=1, initial=at_least)
     if not np.isfinite(largest).all():
         row = int(np.argmin(np.isfinite(largest)))
         raise InputError(f"Q row {row} is too large: its weights overflow; scale the vectors down")

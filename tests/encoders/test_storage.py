@@ -21,6 +21,7 @@ from antisparse import (
 X = np.random.default_rng(0).standard_normal((200, 10)) + 2
 ENCODERS = [
     AntiSparseEncoder(24, random_state=0),
+    AntiSparseEncoder(24, means=20, random_state=0),
     AntiSparseEncoder(24, frame="block", block_size=4, random_state=np.random.RandomState(3)),
     AntiSparseEncoder(24, frame=block_frame(10, 24, 3, 0)),
     LSHEncoder(6, frame="gaussian", random_state=0),

@@ -1,31 +1,52 @@
-"""Anti-sparse coding: the signs of the spread representation (section 3 of the paper)."""
+"""Anti-sparse coding: the signs of the spread representation, in a frame drawn (the paper) or learned."""
 
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import Float64Array, boolean, nonnegative
-from antisparse.codes import Codes
-from antisparse.encoders.base import FrameEncoder
+from antisparse._arrays import Float64Array, boolean, integer, nonnegative
+from antisparse.codes import CodeLayout, Codes
+from antisparse.encoders.base import FrameEncoder, require_shape
+from antisparse.errors import InputError
+from antisparse.evaluation import exact_neighbors
 from antisparse.frames import Frame
+from antisparse.learn import learn_frame, nearest_mean
+from antisparse.refine import TENURE, Objective, Refiner
 from antisparse.spread import SpreadSolver
+
+_SWEEPS, _FLIPS = 40, 300  # of annealing at effort 2, and of tabu flips at effort 3
+_ALPHAS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 class AntiSparseEncoder(FrameEncoder):
-    """Codes ``sign(x)``, x the spread representation of the vector in the frame.
+    """Codes b whose frame combination A b rebuilds the vector.
 
     Parameters
     ----------
     n_bits : int
-        With fewer bits than dimensions, vectors are first reduced to `n_bits` dimensions by PCA.
+        With a drawn frame and fewer bits than dimensions, vectors are first reduced to `n_bits` dimensions by PCA.
+    frame : {"learned", "tight", "gaussian", "block"} or ndarray of shape (d, n_bits) or BlockFrame
+        "learned" is fitted to the training vectors, scale and all: a vector is rebuilt as ``mean_k + A b``. In the
+        others it is rebuilt as ``sigma A b / ||A b||``, and `means` and `bias` do not apply.
+    effort : {0, 1, 2, 3}
+        How the code is found: 0 the signs of the spread representation, 1 these improved by greedy flips, 2 annealing,
+        3 annealing and tabu flips. More effort rebuilds better and takes longer (docs/refine.md).
     h : float
-        Small values favour the reconstruction, large ones the Hamming distance.
+        The penalty of the spread representation, for efforts 0 and 1. Small values favour the reconstruction, large
+        ones the Hamming distance.
     relative_h : bool
         h is a fraction of each vector's ``||A.T @ y||_1`` (True), or absolute as in the paper (False).
-    frame : {"tight", "gaussian", "block"} or ndarray of shape (d, n_bits) or BlockFrame
+    means : int
+        Vectors are coded relative to the nearest of so many means; its number takes one byte of the code up to 256, two
+        beyond. More than one leaves reconstruction search alone: signs of different means do not compare.
+    bias : bool
+        Keep in one byte what the search needs to know of a code beside its bits, with a share alpha of the code's own
+        error (docs/learn.md). Without it that is computed from the bits, exactly, and takes 8 bytes in memory.
+    alpha : float, optional
+        Chosen on the training vectors by default.
     center : bool
-        Take off the training mean first. PCA implies it.
+        Take off the training mean first. PCA and learned frames imply it.
     pca : int, optional
         Reduce to so many dimensions first.
     block_size : int
@@ -34,15 +55,26 @@ class AntiSparseEncoder(FrameEncoder):
         Draws the frame.
     n_threads : int, optional
         All available CPUs by default.
+
+    Attributes
+    ----------
+    means_ : ndarray of shape (means, n_reduced) or None
+        Of a learned frame.
+    alpha_, bias_low_, bias_step_ : float
+        Of a learned frame with bias: a byte v stands for ``bias_low_ + v bias_step_``.
     """
 
     def __init__(
         self,
         n_bits: int = 128,
         *,
+        frame: str | Frame = "learned",
+        effort: Literal[0, 1, 2, 3] = 3,
         h: float = 0.1,
         relative_h: bool = True,
-        frame: str | Frame = "tight",
+        means: int = 1,
+        bias: bool = True,
+        alpha: float | None = None,
         center: bool = True,
         pca: int | None = None,
         block_size: int = 48,
@@ -50,22 +82,37 @@ class AntiSparseEncoder(FrameEncoder):
         n_threads: int | None = None,
     ) -> None:
         self.n_bits = n_bits
+        self.frame = frame
+        self.effort = effort
         self.h = h
         self.relative_h = relative_h
-        self.frame = frame
+        self.means = means
+        self.bias = bias
+        self.alpha = alpha
         self.center = center
         self.pca = pca
         self.block_size = block_size
         self.random_state = random_state
         self.n_threads = n_threads
 
+    fitted_attributes = (*FrameEncoder.fitted_attributes, "means_", "alpha_", "bias_low_", "bias_step_")
+
     @classmethod
     def paper(cls, n_bits: int, **parameters: Any) -> Self:
-        """The method of 2011 exactly: a tight frame, absolute h = 1, nothing centred.
+        """The method of 2011 exactly: a tight frame, absolute h = 1, nothing centred, nothing refined.
 
         Takes `pca`, `random_state` and `n_threads` beside `n_bits`.
         """
-        return cls(n_bits, h=1.0, relative_h=False, frame="tight", center=False, **parameters)
+        return cls(n_bits, frame="tight", effort=0, h=1.0, relative_h=False, center=False, **parameters)
+
+    @property
+    def _learned(self) -> bool:
+        return isinstance(self.frame, str) and self.frame == "learned"
+
+    @property
+    def cell_means(self) -> Float64Array | None:
+        """The means, where there are several."""
+        return self.means_ if self.means_ is not None and len(self.means_) > 1 else None
 
     def transform_real(self, X: Any) -> Float64Array:
         """The representations before binarisation, ``x / ||x||_inf`` (n, n_bits), for asymmetric search."""
@@ -84,24 +131,196 @@ class AntiSparseEncoder(FrameEncoder):
         scaled: Float64Array = np.divide(result.x, t, out=np.zeros_like(result.x), where=t > 0)
         return scaled
 
+    def terms(self, codes: Codes) -> tuple[Float64Array, Float64Array]:
+        """Scale and bias of each code row; in a learned frame -2 and ``||A b||^2 + 2 mean . A b``."""
+        if self.means_ is None:
+            return super().terms(codes)
+        rebuilt = self.combine(codes)
+        bias = (rebuilt * rebuilt).sum(axis=1) + 2 * (rebuilt * self.means_[self.cells(codes)]).sum(axis=1)
+        return np.full(len(rebuilt), -2.0), bias
+
+    def cells(self, codes: Codes) -> npt.NDArray[np.int64]:
+        """The number of each code row's mean."""
+        if self.cell_means is None:
+            return np.zeros(len(codes), np.int64)
+        start, size = self.code_layout_.place("mean")
+        numbers = codes[:, start : start + size].astype(np.int64) @ (256 ** np.arange(size))
+        if len(numbers) and numbers.max() >= len(self.cell_means):
+            raise InputError(f"codes name mean {numbers.max()}, but the encoder has {len(self.cell_means)}")
+        return numbers
+
+    def check_fitted_shapes(self) -> None:
+        """Raise unless the fitted attributes, read from a file, fit each other."""
+        super().check_fitted_shapes()
+        if (self.means_ is None) != (not self._learned):
+            raise InputError("means_ does not fit the frame")
+        if self.means_ is not None:
+            require_shape(self.means_, "means_", (integer(self.means, "means", 1), self.n_reduced))
+        for name in ("alpha_", "bias_low_", "bias_step_"):
+            value = getattr(self, name)
+            if not isinstance(value, float) or not np.isfinite(value):
+                raise InputError(f"{name} is not a finite number")
+        if self.bias_step_ < 0 or self.alpha_ < 0:
+            raise InputError("bias_step_ and alpha_ must not be negative")
+
     def _fit(self, X: Float64Array, random: np.random.RandomState) -> None:
         nonnegative(self.h, "h")
         boolean(self.relative_h, "relative_h")
-        self._prepared: SpreadSolver | None = None
-        super()._fit(X, random)
-        self._prepared = SpreadSolver(self.frame_)
+        boolean(self.bias, "bias")
+        if isinstance(self.effort, bool) or self.effort not in (0, 1, 2, 3):
+            raise InputError(f"effort = {self.effort!r}; choose 0, 1, 2 or 3")
+        means = integer(self.means, "means", 1, 2**16 + 1)
+        if self.alpha is not None:
+            nonnegative(self.alpha, "alpha")
+        self._forget()
+        self.alpha_ = self.bias_low_ = self.bias_step_ = 0.0
+        self.means_: Float64Array | None = None
+        if not self._learned:
+            if means > 1:
+                raise InputError(f"means = {means} needs frame='learned'; the others code vectors as they are")
+            super()._fit(X, random)
+            return
+        if boolean(self.center, "center") is False and self.pca is None:
+            Y = self._fit_reduction(X, False, None, X.shape[1])
+        else:
+            Y = self._fit_reduction(X, True, self.pca, X.shape[1])
+        if means > len(Y):
+            raise InputError(f"means = {means}, but X has {len(Y)} vectors; lower it or fit on more vectors")
+        learned = learn_frame(Y, self.n_bits, means=means, random_state=random, n_threads=self.n_threads)
+        self.frame_: Frame = np.ascontiguousarray(learned.frame)
+        self.means_ = learned.means
+        if means == 1:  # then it is part of the mean that is taken off
+            shift = learned.means[0]
+            self.mean_ = self.mean_ + (shift if self.components_ is None else shift @ self.components_)
+            self.means_ = np.zeros_like(learned.means)
+            Y = Y - shift
+        self.sigma_ = float(np.linalg.norm(Y, axis=1).mean())
+        if self.bias:
+            self._fit_bias(Y, random)
+
+    def _layout(self) -> CodeLayout:
+        side: list[tuple[str, int]] = []
+        if self.cell_means is not None:
+            side.append(("mean", 1 if len(self.cell_means) <= 256 else 2))
+        if self._learned and self.bias:
+            side.append(("bias", 1))
+        return CodeLayout(int(self.n_bits), tuple(side))
+
+    def _fit_bias(self, Y: Float64Array, random: np.random.RandomState) -> None:
+        """Choose alpha, then the range of the bias byte, on some of the training vectors."""
+        chosen = random.permutation(len(Y))[:22_000]
+        queries, base = Y[chosen[: len(chosen) // 11]], Y[chosen[len(chosen) // 11 :]]
+        self.code_layout_ = CodeLayout(int(self.n_bits))
+        labels = nearest_mean(base, self._means)
+        residual = base - self._means[labels]
+        rebuilt = self.combine(self._search_codes(residual))
+        exact = (rebuilt * rebuilt).sum(axis=1) + 2 * (rebuilt * self._means[labels]).sum(axis=1)
+        error = ((residual - rebuilt) ** 2).sum(axis=1)
+        if self.alpha is not None:
+            self.alpha_ = float(self.alpha)
+        elif len(queries) >= 20:
+            self.alpha_ = self._best_alpha(queries[:1000], base, self._means[labels] + rebuilt, error)
+        values = exact + self.alpha_ * error
+        low, high = np.quantile(values, [0.0005, 0.9995])
+        room = 0.05 * (high - low)
+        self.bias_low_ = float(low - room)
+        self.bias_step_ = float(high - low + 2 * room) / 255
+
+    def _best_alpha(
+        self, queries: Float64Array, base: Float64Array, rebuilt: Float64Array, error: Float64Array
+    ) -> float:
+        """The alpha that ranks true neighbours best among training vectors: by recall@R averaged over R."""
+        nearest = exact_neighbors(base, queries, 1)[1]
+        rough = (rebuilt * rebuilt).sum(axis=1) - 2 * (queries @ rebuilt.T)
+        scores = []
+        for alpha in _ALPHAS:
+            values = rough + alpha * error
+            rank = (values < np.take_along_axis(values, nearest, 1)).sum(axis=1)
+            scores.append(np.mean([(rank < R).mean() for R in (1, 2, 5, 10, 20, 50)]))
+        return _ALPHAS[int(np.argmax(scores))]
+
+    @property
+    def _means(self) -> Float64Array:
+        assert self.means_ is not None
+        return self.means_
+
+    def _encode(self, Y: Float64Array) -> Codes:
+        if self.means_ is None:
+            return self._search_codes(Y)
+        labels = nearest_mean(Y, self.means_)
+        residual = Y - self.means_[labels]
+        bits = self._search_codes(residual)
+        columns = [bits]
+        if self.cell_means is not None:
+            size = self.code_layout_.place("mean")[1]
+            columns.append((labels[:, None] >> (8 * np.arange(size)) & 255).astype(np.uint8))
+        if self.bias:
+            rebuilt = self.combine(bits)
+            error = ((residual - rebuilt) ** 2).sum(axis=1)
+            value = (rebuilt * rebuilt).sum(axis=1) + 2 * (rebuilt * self.means_[labels]).sum(axis=1)
+            step = self.bias_step_ or 1.0
+            byte = np.clip(np.round((value + self.alpha_ * error - self.bias_low_) / step), 0, 255)
+            columns.append(byte.astype(np.uint8)[:, None])
+        return np.concatenate(columns, axis=1)
+
+    def _search_codes(self, Y: Float64Array) -> Codes:
+        """The bits of reduced vectors, or of their residuals."""
+        learned = self.means_ is not None
+        objective: Objective = "euclidean" if learned else "cosine"
+        flips = _FLIPS if self.effort == 3 else 0
+        correlations: npt.NDArray[np.float32] | None = None
+        if learned and self.effort >= 2:
+            bits = np.zeros((len(Y), -(-self.n_bits // 8)), np.uint8)
+        else:
+            bits = self._solver.bits(Y, self.h, relative=self.relative_h, dtype=np.float32, n_threads=self.n_threads)
+        if self.effort == 0:
+            return bits
+        correlations = self._refiner.correlations(Y, self._threads)
+        if self.effort == 1:
+            self._refiner.run(correlations, bits, 0, 10 * self.n_bits, 0, objective, self._threads)
+            return bits
+        if not learned:
+            # A drawn frame has no scale of its own: that of the spread code.
+            combined = self.combine(bits)
+            size = (combined * combined).sum(axis=1)
+            along = (combined * Y).sum(axis=1)
+            scale = np.divide(along, size, out=np.zeros_like(size), where=size > 0)
+            usable = scale > 0
+            correlations = np.where(usable, correlations.T / np.where(usable, scale, 1), 0).T.astype(np.float32)
+            found = bits.copy()
+            self._refiner.run(correlations, found, _SWEEPS, flips, TENURE, objective, self._threads)
+            bits[usable] = found[usable]
+            return bits
+        self._refiner.run(correlations, bits, _SWEEPS, flips, TENURE, objective, self._threads)
+        return bits
+
+    def _reconstruct(self, codes: Any) -> Float64Array:
+        if self.means_ is None:
+            return super()._reconstruct(codes)
+        rows = self.code_layout_.rows(codes, "codes")
+        rebuilt: Float64Array = self.combine(rows) + self.means_[self.cells(rows)]
+        return rebuilt
+
+    def _forget(self) -> None:
+        self._prepared: tuple[SpreadSolver | None, Refiner | None] = (None, None)
 
     @property
     def _solver(self) -> SpreadSolver:
         # Not kept by pickle and clone: prepared anew where it is missing.
-        prepared: SpreadSolver | None = getattr(self, "_prepared", None)
-        if prepared is None:
-            prepared = self._prepared = SpreadSolver(self.frame_)
-        return prepared
+        solver, refiner = getattr(self, "_prepared", (None, None))
+        if solver is None:
+            solver = SpreadSolver(self.frame_)
+            self._prepared = (solver, refiner)
+        return solver
+
+    @property
+    def _refiner(self) -> Refiner:
+        solver, refiner = getattr(self, "_prepared", (None, None))
+        if refiner is None:
+            refiner = Refiner(self.frame_)
+            self._prepared = (solver, refiner)
+        return refiner
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_prepared"}
-
-    def _encode(self, Y: Float64Array) -> Codes:
-        return self._solver.bits(Y, self.h, relative=self.relative_h, dtype=np.float32, n_threads=self.n_threads)

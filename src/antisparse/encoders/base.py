@@ -55,7 +55,7 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         thread_count(self.n_threads)
         X = self.validated(X, "X", fit=True)
         self._fit(X, check_random_state(getattr(self, "random_state", None)))
-        self.code_layout_ = CodeLayout(int(self.n_bits))
+        self.code_layout_ = self._layout()
         return self
 
     def transform(self, X: Any) -> Codes:
@@ -145,15 +145,15 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         raise UnsupportedError(f"{type(self).__name__} has no real-valued query; search by method='hamming'")
 
     def terms(self, codes: Codes) -> tuple[Float64Array, Float64Array]:
-        """Scale and bias of each code: ``||q - y_hat||^2 = ||q - mean||^2 + bias + scale sum_j w_j b_j``."""
+        """Scale and bias of each code row, m its mean: ``||q - y_hat||^2 = ||q - m||^2 + bias + scale sum w_j b_j``."""
         raise UnsupportedError(f"{type(self).__name__} cannot rebuild vectors")
 
     def check_fitted_shapes(self) -> None:
         """Raise unless the fitted attributes, read from a file, fit each other."""
         d = integer(self.n_features_in_, "n_features_in_", 1)
-        n_bits = integer(self.n_bits, "n_bits", 1)
-        if self.code_layout_ != CodeLayout(n_bits):
-            raise InputError("code_layout_ does not fit n_bits")
+        integer(self.n_bits, "n_bits", 1)
+        if self.code_layout_ != self._layout():
+            raise InputError("code_layout_ does not fit n_bits and the rest")
         require_shape(self.mean_, "mean_", (d,))
         if self.components_ is not None:
             require_shape(self.components_, "components_", (len(self.components_), d))
@@ -162,6 +162,19 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def n_reduced(self) -> int:
         """The dimension of reduced vectors."""
         return int(self.n_features_in_) if self.components_ is None else len(self.components_)
+
+    @property
+    def cell_means(self) -> Float64Array | None:
+        """The means (K, n_reduced) that vectors are coded relative to, where there are several."""
+        return None
+
+    def cells(self, codes: Codes) -> npt.NDArray[np.int64]:
+        """The number of each code row's mean."""
+        return np.zeros(len(codes), np.int64)
+
+    def _layout(self) -> CodeLayout:
+        """What the bytes of a code row are, once fitted."""
+        return CodeLayout(int(self.n_bits))
 
     def _fit(self, X: Float64Array, random: np.random.RandomState) -> None:
         raise NotImplementedError

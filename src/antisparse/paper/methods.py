@@ -24,7 +24,7 @@ def _antisparse_gaussian(d: int, n_bits: int, seed: int) -> AntiSparseEncoder:
     # Scaled as a tight frame is (A A' = I on average), so that h = 1 means the same.
     frame = gaussian_frame(d, n_bits, seed)
     frame = frame * np.sqrt(d / (frame * frame).sum())
-    return AntiSparseEncoder(n_bits, h=1.0, relative_h=False, frame=frame, center=False)
+    return AntiSparseEncoder(n_bits, frame=frame, effort=0, h=1.0, relative_h=False, center=False)
 
 
 # Nothing is centred for LSH and anti-sparse coding: the paper does not.
@@ -44,7 +44,7 @@ METHODS = {
     "antisparse-tuned": Method(
         "anti-sparse, h tuned",
         "#e69f00",
-        lambda d, m, seed: AntiSparseEncoder(m, h=0.3, center=False, random_state=seed),
+        lambda d, m, seed: AntiSparseEncoder(m, frame="tight", effort=0, h=0.3, center=False, random_state=seed),
     ),
     "spectral": Method("spectral hashing", "#009e73", lambda d, m, seed: SpectralHashEncoder(m)),
     "itq": Method("ITQ", "#56b4e9", lambda d, m, seed: ITQEncoder(m, random_state=seed)),

@@ -42,9 +42,9 @@ def measure(settings: Settings, track: Track) -> Penalty:
         nearest = exact_neighbors(data.base, data.query, 1)[1]
         for relative, grid in ((False, ABSOLUTE), (True, RELATIVE)):
             for h in grid:
-                encoder = AntiSparseEncoder(settings.m, h=h, relative_h=relative, center=False, random_state=seed).fit(
-                    data.learn
-                )
+                encoder = AntiSparseEncoder(
+                    settings.m, frame="tight", effort=0, h=h, relative_h=relative, center=False, random_state=seed
+                ).fit(data.learn)
                 ranks = rank_all(CURVES, {"antisparse": encoder}, data.base, data.query, nearest, R)
                 rows.setdefault((relative, h), []).append(ranks)
         A = tight_frame(settings.d, settings.m, seed)

@@ -82,7 +82,9 @@ def tuned_h(learn: npt.NDArray[np.float32], settings: Settings) -> float:
     curve = ("antisparse", "NN_b")
     recall = {}
     for h in GRID:
-        encoder = AntiSparseEncoder(settings.sift_bits, h=h, center=False, random_state=0).fit(rest)
+        encoder = AntiSparseEncoder(settings.sift_bits, frame="tight", effort=0, h=h, center=False, random_state=0).fit(
+            rest
+        )
         recall[h] = (
             Sample([rank_all([curve], {"antisparse": encoder}, rest, queries, nearest, 10)]).recall(curve, 10).mean
         )
