@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -54,6 +56,39 @@ def test_bytes_are_read_as_numbers() -> None:
     np.testing.assert_array_equal(exact_neighbors(base, Q, 3)[1], oracle(base, Q, 3, "l2")[1])
 
 
+@pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
+@pytest.mark.parametrize("scale", [1e-300, 1e-130, 1e140, 1e200])
+def test_scales_are_exact_or_refused(metric: str, scale: float) -> None:
+    base, Q = RNG.standard_normal((50, 5)), RNG.standard_normal((4, 5))
+    if 1e-140 < scale < 1e150:
+        ids = exact_neighbors(base * scale, Q * scale, 3, metric=metric)[1]
+        np.testing.assert_array_equal(ids, exact_neighbors(base, Q, 3, metric=metric)[1])
+    else:
+        with pytest.raises(InputError, match=r"Q rows 0 to 3: the largest magnitude is .*scale base and Q"):
+            exact_neighbors(base * scale, Q * scale, 3, metric=metric)
+        with pytest.raises(InputError, match="base rows 0 to 49"):
+            exact_neighbors(base * scale, Q, 3, metric=metric)
+
+
+def test_equal_vectors_take_little_memory() -> None:
+    base, Q = np.ones((4000, 64)), np.zeros((200, 64))
+    tracemalloc.start()
+    distances, ids = exact_neighbors(base, Q, 3)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (distances == 64).all() and (ids == [0, 1, 2]).all()
+    assert peak < 200e6  # all 800,000 differences at once are 410 MB
+
+
+def test_intersection_recall_of_long_lists_takes_little_memory() -> None:
+    ids = np.tile(np.arange(1000), (200, 1))
+    tracemalloc.start()
+    assert intersection_recall(ids, ids[:, ::-1], 1000) == 1
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 50e6  # every pair at once is 200 MB
+
+
 def test_progress_changes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     base = RNG.standard_normal((50, 4))
     np.testing.assert_array_equal(exact_neighbors(base, base, 2, progress=True)[1], exact_neighbors(base, base, 2)[1])
@@ -63,7 +98,7 @@ def test_progress_changes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        ((np.ones((3, 2)), np.ones((2, 3)), 1), {}, "Q has 3 columns"),
+        ((np.ones((3, 2)), np.ones((2, 3)), 1), {}, "Q has 3 columns but base has 2"),
         ((np.ones((3, 2)), np.ones((2, 2)), 0), {}, "k = 0"),
         ((np.ones((3, 2)), np.ones((2, 2)), 1), {"metric": "l1"}, "metric = 'l1'"),
         ((np.full((3, 2), np.nan), np.ones((2, 2)), 1), {}, "base row 0"),

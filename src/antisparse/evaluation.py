@@ -5,7 +5,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import Float64Array, finite, integer, real_array, vectors
+from antisparse._arrays import Float64Array, finite, integer, real_array
 from antisparse.errors import InputError, InputTypeError
 
 Metric = Literal["l2", "ip", "cosine"]
@@ -13,6 +13,8 @@ Ids = npt.NDArray[np.int64]
 
 _CHUNK_QUERIES = 512
 _CHUNK_BASE = 8192
+_PIECE = 1 << 21  # numbers held at a time where candidates are many
+_LARGE, _SMALL = 1e150, 1e-140  # beyond, squares overflow or vanish
 
 
 def exact_neighbors(
@@ -45,7 +47,9 @@ def exact_neighbors(
     if metric not in ("l2", "ip", "cosine"):
         raise InputError(f"metric = {metric!r}; choose 'l2', 'ip' or 'cosine'")
     base = real_array(base, "base", 2)
-    Q = vectors(Q, "Q", base.shape[1])
+    Q = real_array(Q, "Q", 2)
+    if Q.shape[1] != base.shape[1]:
+        raise InputError(f"Q has {Q.shape[1]} columns but base has {base.shape[1]}; they must be alike")
     queries = _prepared(Q, "Q", 0, metric)
     distances = np.full((len(Q), k), np.inf)
     ids = np.full((len(Q), k), -1, np.int64)
@@ -66,11 +70,16 @@ def exact_neighbors(
 def _prepared(array: npt.NDArray[Any], name: str, first_row: int, metric: Metric) -> Float64Array:
     finite(array, name, first_row)
     prepared: Float64Array = np.ascontiguousarray(array, np.float64)
+    largest = np.abs(prepared).max(initial=0)
+    if largest > _LARGE or 0 < largest < _SMALL:
+        last = first_row + len(array) - 1
+        what = f"{name} rows {first_row} to {last}: the largest magnitude is {largest:g}"
+        raise InputError(f"{what}; float64 cannot hold its square: scale base and Q alike")
     if metric == "cosine":
         norms = np.linalg.norm(prepared, axis=1, keepdims=True)
         if not norms.all():
             row = first_row + int(np.argmin(norms))
-            raise InputError(f"{name} row {row} is zero: it has no cosine with anything; drop it")
+            raise InputError(f"{name} row {row} is zero or next to it: it has no cosine with anything; drop it")
         prepared = prepared / norms
     return prepared
 
@@ -92,11 +101,15 @@ def _merge(queries: Float64Array, block: Float64Array, start: int, metric: Metri
     if len(block) > k:
         limit = np.minimum(limit, np.partition(rough, k - 1, axis=1)[:, k - 1] + room)
     row, column = np.nonzero(rough <= (limit + room)[:, None])
-    if metric == "l2":
-        difference = queries[row] - block[column]
-        exact = (difference * difference).sum(axis=1)
-    else:
-        exact = (metric == "cosine") - (queries[row] * block[column]).sum(axis=1)
+    exact = np.empty(len(row))
+    step = max(1, _PIECE // max(1, block.shape[1]))
+    for first in range(0, len(row), step):  # in pieces: of equal vectors, all are candidates
+        part = slice(first, first + step)
+        one, other = queries[row[part]], block[column[part]]
+        if metric == "l2":
+            exact[part] = ((one - other) ** 2).sum(axis=1)
+        else:
+            exact[part] = (metric == "cosine") - (one * other).sum(axis=1)
     # Old and new, by query, distance, id; the first k of each query stay.
     held_row, held_column = np.nonzero(ids >= 0)
     all_rows = np.concatenate([held_row, row])
@@ -160,8 +173,10 @@ def intersection_recall(ids: Any, neighbors: Any, k: int) -> float:
     if not len(ids):
         raise InputError("ids has no rows; recall needs at least one query")
     # A true neighbour counts once, however often a result repeats it.
-    found = (neighbors[:, :k, None] == ids[:, None, :k]).any(axis=2) & (neighbors[:, :k] >= 0)
-    return float(found.mean())
+    found = sum(
+        int((np.isin(true[:k], row[:k]) & (true[:k] >= 0)).sum()) for row, true in zip(ids, neighbors, strict=True)
+    )
+    return found / (len(ids) * k)
 
 
 def _id_arrays(ids: Any, other: Any, name: str) -> tuple[Ids, Ids]:

@@ -14,9 +14,11 @@ import pytest
 
 from antisparse.cli import main
 from antisparse.datasets import write_vectors
-from antisparse.paper import EXPERIMENTS
+from antisparse.errors import DownloadError, InputError
+from antisparse.paper import EXPERIMENTS, Settings
 
 STUDIES = ["figure1-bits", "figure2-ranking", "figure3-sift", "h", "two-stage", "path"]
+RNG = np.random.default_rng(0)
 VERDICTS = {"holds", "does not hold", "undecided", "not measured"}
 
 
@@ -162,8 +164,11 @@ def test_without_data_the_claims_on_sift_are_not_measured(tmp_path: Path, capsys
     [
         (["paper", "--seeds", "0"], "--seeds 0"),
         (["paper", "--seeds", "two"], "--seeds"),
+        (["paper", "--seeds", "99999999999999"], "1 to 1000"),
         (["paper", "--only", "figure9"], "figure9"),
-        (["paper", "--quick", "--data", "nowhere"], "nowhere"),
+        (["paper", "--only", "sift,figure9"], "only = 'figure9'"),  # before anything is fetched
+        (["paper", "--quick", "--data", "nowhere"], "--data nowhere: there is no such folder"),
+        (["paper", "--only", "path", "-o", f"{__file__}/out"], "cannot write to the folder"),
         (["paper", "--colour"], "--colour"),
         (["papers"], "papers"),
         ([], "COMMAND"),
@@ -176,6 +181,92 @@ def test_bad_arguments_get_one_line_and_code_2(arguments: list[str], message: st
     assert result.returncode == 2
     assert message in result.stderr and result.stderr.count("\n") == 1 and not result.stdout
     assert not list(tmp_path.iterdir())  # nothing half done
+
+
+@pytest.mark.parametrize("part", ["base", "learn", "query"])
+def test_nan_in_the_data_is_named_before_anything_runs(
+    part: str, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    for name in ("base", "learn", "query"):
+        X = RNG.standard_normal((30, 20))
+        X[7, 3] = np.nan if name == part else 0
+        write_vectors(tmp_path / f"{name}.npy", X)
+    assert main(["paper", "--data", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
+    shown = capsys.readouterr().err
+    assert f"{part} row 7, column 3 is nan" in shown and "Figure 1" not in shown
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ({"base": 30, "query": 5}, "has no learning vectors"),
+        ({"base": 10, "query": 5, "learn": 9}, "10 base vectors; Figure 3 needs 11"),
+        ({"base": 30, "query": 1, "learn": 9}, "1 query vectors; Figure 3 needs 2"),
+        ({"base": 30, "query": 5, "learn": 1}, "1 learn vectors; Figure 3 needs 2"),
+    ],
+)
+def test_too_little_data_is_refused(
+    sizes: dict[str, int], message: str, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    for name, n in sizes.items():
+        write_vectors(tmp_path / f"{name}.npy", RNG.standard_normal((n, 20)))
+    assert main(["paper", "--data", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_fewer_axes_than_asked_for_and_a_name_with_markup(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    data = tmp_path / "a$x$_[bold]$\\foo$"
+    data.mkdir()
+    for name, n in (("base", 40), ("learn", 30), ("query", 5)):
+        write_vectors(data / f"{name}.npy", RNG.standard_normal((n, 7)))
+    arguments = ["paper", "--quick", "--only", "sift", "--sift-seeds", "1"]
+    assert main([*arguments, "--data", str(data), "--out", str(tmp_path / "out")]) == 0
+    content = json.loads((tmp_path / "out" / "figure3-sift.json").read_text())
+    assert "PCA to 7" in content["title"] and content["numbers"]["axes"] == 7
+    assert "a$x$_[bold]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("arguments", "name"), [([], "sift1m"), (["--quick"], "siftsmall")])
+def test_what_cannot_be_fetched_is_left_out_unless_asked_for(
+    arguments: list[str], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    asked = []
+
+    def load(name: str) -> None:
+        asked.append(name)
+        raise DownloadError("no network")
+
+    monkeypatch.setattr("antisparse.datasets.load", load)
+    common = ["paper", "--only", "sift", "--out", str(tmp_path), *arguments]
+    assert main(common) == 0
+    assert "Figure 3 is left out: no network" in capsys.readouterr().err
+    assert main([*common, "--data", name]) == 1
+    assert asked == [name, name]
+
+
+def test_without_matplotlib_nothing_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert main(["paper", "--data", "none", "--out", str(tmp_path / "out")]) == 1
+    error = capsys.readouterr().err
+    assert "pip install 'antisparse[plot]'" in error and error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_page_without_claims_has_no_table(tmp_path: Path) -> None:
+    assert main(["paper", "--only", "path", "--out", str(tmp_path)]) == 0
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert "<table" not in page and "run anew.</p>" in page
+
+
+@pytest.mark.parametrize(
+    "options", [{"seeds": []}, {"d": 8}, {"m": 16}, {"m": 256}, {"n": 50}, {"queries": 1}, {"depth": 50}]
+)
+def test_settings_that_cannot_be_run_are_refused(options: dict) -> None:
+    with pytest.raises(InputError):
+        Settings(**options)
 
 
 def test_the_experiments_have_names() -> None:

@@ -7,9 +7,9 @@ from antisparse.errors import InputError
 from antisparse.paper import bits, penalty, ranking, report, shortlist, sift, trajectory
 from antisparse.paper.claims import Claim, penalty_claims, shortlist_claims, sift_claims, synthetic_claims
 from antisparse.paper.settings import Settings, quick
-from antisparse.paper.study import Study, Track
+from antisparse.paper.study import Study, Track, new_figure
 
-__all__ = ["EXPERIMENTS", "Claim", "Settings", "Study", "quick", "reproduce"]
+__all__ = ["EXPERIMENTS", "Claim", "Settings", "Study", "check_names", "quick", "reproduce"]
 
 EXPERIMENTS = ("path", "figures", "h", "two-stage", "sift")
 
@@ -47,9 +47,15 @@ def reproduce(
     page : Path
         The page that holds everything.
     """
-    unknown = [name for name in only if name not in EXPERIMENTS]
-    if unknown or not only:
-        raise InputError(f"only = {','.join(unknown) or 'nothing'}; choose from {', '.join(EXPERIMENTS)}")
+    # Whatever can be wrong is found before the work, not after it.
+    check_names(only)
+    new_figure()
+    if "sift" not in only:
+        data = None
+    if data is not None:
+        sift.check(data)
+    report.check(folder)
+    on_sift = None if data is None else sift.measure(data, settings, track)
     studies: list[Study] = []
     claims: list[Claim] = []
     if "figures" in only:
@@ -57,7 +63,6 @@ def reproduce(
         studies += [bits.study(by_bits, settings), ranking.study(by_rank, settings)]
         claims += synthetic_claims(by_bits, by_rank, settings)
     if "sift" in only:
-        on_sift = None if data is None else sift.measure(data, settings, track)
         studies += [] if on_sift is None else [sift.study(on_sift, settings)]
         claims += sift_claims(on_sift)
     if "h" in only:
@@ -71,3 +76,11 @@ def reproduce(
     if "path" in only:
         studies.append(trajectory.study(settings))
     return studies, claims, report.write(folder, studies, claims, settings, command)
+
+
+def check_names(only: tuple[str, ...]) -> None:
+    """Raise if there is no experiment of some name, or no name."""
+    unknown = [name for name in only if name not in EXPERIMENTS]
+    if unknown or not only:
+        names = ", ".join(map(repr, unknown)) or "nothing"
+        raise InputError(f"only = {names}; choose from {', '.join(EXPERIMENTS)}")

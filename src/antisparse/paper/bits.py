@@ -54,10 +54,9 @@ def study(samples: dict[int, Sample], settings: Settings) -> Study:
         name="figure1-bits",
         title="Figure 1. recall@10 against the number of bits, synthetic set",
         caption=(
-            f"Mean of {len(settings.seeds)} seeds (vectors and frames); bands are one standard deviation. LSH with a "
-            "tight frame (blue) and anti-sparse coding (orange) start together at m = d; as m grows the orange curves, "
-            "which code against the reconstruction error, leave the blue ones, most of all when rebuilt vectors are "
-            "compared (dotted)."
+            f"Mean of {len(settings.seeds)} seeds (vectors and frames); bands are one standard deviation. Bits "
+            "alone (solid): LSH with a tight frame (blue) and anti-sparse coding (orange) are the same codes at m = d; "
+            "see how they part as m grows, and what comparing rebuilt vectors (dotted) brings to each."
         ),
         alt=(
             f"Line chart of recall@10 against bits from {bits[0]} to {last}. At {last} bits: LSH with random "

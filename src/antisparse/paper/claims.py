@@ -19,7 +19,8 @@ UNCERTAINTY = (
     "Figures are recall@10 unless they say otherwise, as mean ± standard error over seeds and queries, on the same "
     "seeds and queries for both sides of a comparison. A claim holds where the figure is on its side of the rule by "
     "more than two standard errors, does not hold where it is on the other side by as much, and is undecided in "
-    "between."
+    "between. With two or three seeds the standard error is itself uncertain; with one it is of the queries alone. "
+    "Ratios of times are medians over repeats in one run."
 )
 
 
@@ -59,6 +60,12 @@ def synthetic_claims(bits: dict[int, Sample], at: Sample, settings: Settings) ->
     others = [curve for curve in at.ranks if curve != ("spectral", "NN_b")]
     spectral = [at.gain(curve, ("spectral", "NN_b"), TEN) for curve in others]
     least = min(spectral, key=lambda gain: gain.mean)
+    rebuilt = {
+        f"{other} at R = {R}": at.gain(("antisparse", "NN_e"), ("antisparse", other), R)
+        for other in ("NN_a", "NN_b")
+        for R in (1, 10, 100)
+    }
+    closest = min(rebuilt, key=lambda name: rebuilt[name].mean - 2 * rebuilt[name].error)
     return [
         Claim(
             "A tight frame beats random projections for LSH when m > d",
@@ -91,12 +98,8 @@ def synthetic_claims(bits: dict[int, Sample], at: Sample, settings: Settings) ->
         Claim(
             "NN_e beats NN_a and NN_b at every R",
             f"gain > 0 at R = 1, 10 and 100, m = {m}",
-            f"over NN_a at R = 1: {at.gain(('antisparse', 'NN_e'), ('antisparse', 'NN_a'), 1)}",
-            worst(
-                at.gain(("antisparse", "NN_e"), ("antisparse", other), R).above()
-                for other in ("NN_a", "NN_b")
-                for R in (1, 10, 100)
-            ),
+            f"over NN_a at R = 1: {rebuilt['NN_a at R = 1']}; the closest, {closest}: {rebuilt[closest]}",
+            worst(gain.above() for gain in rebuilt.values()),
         ),
         Claim(
             "Spectral hashing is poor on the synthetic set",
@@ -117,14 +120,20 @@ def synthetic_claims(bits: dict[int, Sample], at: Sample, settings: Settings) ->
 def penalty_claims(penalty: Penalty) -> list[Claim]:
     """The claims on h and the path."""
     exact = sum(count == penalty.expected_stuck for count in penalty.stuck)
-    chosen = best_h(penalty.relative)
+    # Chosen on one half of the queries, judged on the other: where an h was chosen as the best, it never loses.
+    half, other_half = (
+        {h: sample.queries(slice(start, None, 2)) for h, sample in penalty.relative.items()} for start in (0, 1)
+    )
+    chosen = best_h(half)
     trade = [
         estimate(
-            penalty.relative[chosen[s]].hits(("antisparse", s), TEN)
-            - penalty.relative[chosen[o]].hits(("antisparse", s), TEN)
+            other_half[chosen[s]].hits(("antisparse", s), TEN) - other_half[chosen[o]].hits(("antisparse", s), TEN)
         )
         for s, o in (("NN_b", "NN_e"), ("NN_e", "NN_b"))
     ]
+    differ = worst(loss.above() for loss in trade)
+    if chosen["NN_b"] <= chosen["NN_e"]:
+        differ = "does not hold" if differ == "holds" else "undecided"
     return [
         Claim(
             "As h goes to 0, m - d + 1 components stick",
@@ -140,9 +149,10 @@ def penalty_claims(penalty: Penalty) -> list[Claim]:
         ),
         Claim(
             "h trades the Hamming distance (large h) for the reconstruction (small h)",
-            "NN_b is best at a larger h than NN_e, and each loses at the other's",
+            "NN_b is best at a larger h than NN_e, and each loses at the other's (best on half of the queries, losses "
+            "on the rest)",
             f"best relative h: NN_b {chosen['NN_b']:g}, NN_e {chosen['NN_e']:g}; losses {trade[0]} and {trade[1]}",
-            worst(loss.above() for loss in trade) if chosen["NN_b"] > chosen["NN_e"] else "does not hold",
+            differ,
         ),
     ]
 
@@ -155,7 +165,7 @@ def shortlist_claims(result: TwoStage) -> list[Claim]:
     return [
         Claim(
             "Ranking a shortlist anew by NN_e improves it",
-            f"gain > 0 with a shortlist of {length} by NN_b and by NN_a",
+            f"gain > 0 with a shortlist of {length} by NN_b and by NN_a with weights A'q",
             ", ".join(f"after {name} {gain}" for name, gain in gains.items()),
             worst(gain.above() for gain in gains.values()),
         ),
@@ -181,7 +191,7 @@ def sift_claims(result: Sift | None) -> list[Claim]:
         ("On SIFT, LSH is slightly better than anti-sparse coding by NN_b at h = 1", f"0 < gain < {HUGE:g}"),
         ("Tuning h repairs it", "gain of NN_b, h tuned on learning vectors, over LSH > 0"),
         ("NN_e is clearly best on SIFT", "gain over every other method and search at h = 1 > 0"),
-        ("NN_e is far above spectral hashing on SIFT", f"gain > {HUGE:g}"),
+        ("NN_e is significantly better than spectral hashing on SIFT", "gain > 0"),
         ("On SIFT, anti-sparse coding outperforms ITQ, both rebuilt (NN_e)", "gain > 0"),
     ]
     if result is None:
@@ -205,7 +215,7 @@ def sift_claims(result: Sift | None) -> list[Claim]:
             f"{sample.recall(best, TEN)}; the nearest other, {' '.join(nearest)}, is {gains[nearest]} below",
             worst(gain.above() for gain in gains.values()),
         ),
-        (f"{_pair(sample, best, ('spectral', 'NN_b'))}: gain {spectral}", spectral.above(HUGE)),
+        (f"{_pair(sample, best, ('spectral', 'NN_b'))}: gain {spectral}", spectral.above()),
         (f"{_pair(sample, best, ('itq', 'NN_e'))}: gain {itq}", itq.above()),
     ]
     return [

@@ -43,8 +43,8 @@ def study(sample: Sample, settings: Settings) -> Study:
         name="figure2-ranking",
         title=f"Figure 2. recall@R against R at m = {settings.m}, synthetic set",
         caption=(
-            f"Mean of {len(settings.seeds)} seeds; bands are one standard deviation. At every R the rebuilt vectors "
-            "(dotted) find more than the real query against bits (dashed), and that more than bits alone (solid)."
+            f"Mean of {len(settings.seeds)} seeds; bands are one standard deviation. Compare, "
+            "within a colour, rebuilt vectors (dotted), the real query against bits (dashed) and bits alone (solid)."
         ),
         alt=(
             f"Line chart of recall@R against R from 1 to {settings.depth}, logarithmic axis. The first result is the "
@@ -75,6 +75,6 @@ def draw(sample: Sample, depth: int, title: str) -> "tuple[Figure, list[Curve]]"
     ax.set_ylabel("recall@R", fontsize=12)
     ax.set_ylim(0, 1)
     ax.set_xlim(1, depth)
-    ax.set_title(title, fontsize=13)
+    ax.set_title(title, fontsize=13, parse_math=False)
     legend(figure, shown)
     return figure, shown

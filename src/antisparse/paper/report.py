@@ -5,6 +5,7 @@ import html
 import io
 import json
 import platform
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import scipy
 import sklearn
 
 import antisparse
+from antisparse.errors import InputError
 from antisparse.paper.claims import UNCERTAINTY, Claim
 from antisparse.paper.settings import Settings
 from antisparse.paper.study import Study
@@ -30,6 +32,16 @@ figcaption { color: #444; max-width: 60rem; }
 .verdict { font-weight: 600; white-space: nowrap; }
 footer { margin-top: 3rem; color: #666; font-size: 0.85rem; }
 """
+
+
+def check(folder: Path) -> None:
+    """Make the folder; raise if files cannot be written there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise InputError(f"cannot write to the folder {str(folder)!r}: {error.strerror or error}") from None
 
 
 def write(folder: Path, studies: list[Study], claims: list[Claim], settings: Settings, command: str) -> Path:
@@ -90,6 +102,16 @@ def _page(studies: list[Study], pictures: dict[str, bytes], claims: list[Claim],
         for verdict in _COLOURS
         if any(c.verdict == verdict for c in claims)
     )
+    seeds = f"seeds {about['seeds']}, of Figure 3 {about['sift seeds']}"
+    summary = f" Of {len(claims)} claims: {text(counts)}." if claims else ""
+    table = f"""<h2>The claims</h2>
+<p>{text(UNCERTAINTY)}</p>
+<table>
+<thead><tr><th>claim</th><th>rule</th><th>measured</th><th>verdict</th></tr></thead>
+<tbody>
+{rows}</tbody>
+</table>
+"""
     versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
     return f"""<!doctype html>
 <html lang="en">
@@ -102,16 +124,9 @@ def _page(studies: list[Study], pictures: dict[str, bytes], claims: list[Claim],
 </head>
 <body>
 <h1>Anti-sparse coding for approximate nearest neighbor search, reproduced</h1>
-<p>The experiments of Jégou, Furon and Fuchs (2011), run anew. {text(counts).capitalize()}.</p>
-<h2>The claims</h2>
-<p>{text(UNCERTAINTY)}</p>
-<table>
-<thead><tr><th>claim</th><th>rule</th><th>measured</th><th>verdict</th></tr></thead>
-<tbody>
-{rows}</tbody>
-</table>
-{figures}
-<footer>Made by <code>{text(about["command"])}</code>; seeds {text(str(about["seeds"]))}; {text(versions)}.</footer>
+<p>The experiments of Jégou, Furon and Fuchs (2011), run anew.{summary}</p>
+{table if claims else ""}{figures}
+<footer>Made by <code>{text(about["command"])}</code>; {text(seeds)}; {text(versions)}.</footer>
 </body>
 </html>
 """

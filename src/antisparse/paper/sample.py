@@ -60,6 +60,11 @@ class Sample:
         rows = list(rows)
         self.ranks = {curve: np.array([row[curve] for row in rows]) for curve in rows[0]}
 
+    def queries(self, which: slice) -> "Sample":
+        """The same on some of the queries."""
+        seeds = len(next(iter(self.ranks.values())))
+        return Sample({curve: ranks[s, which] for curve, ranks in self.ranks.items()} for s in range(seeds))
+
     def hits(self, curve: tuple[str, str], R: int) -> Float64Array:
         """1 where the true neighbour is among the first R, else 0 (seeds, queries)."""
         return (self.ranks[curve] < R).astype(np.float64)

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from antisparse.errors import InputError
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -18,6 +20,15 @@ class Settings:
     sift_pca: int = 48
     sift_seeds: list[int] = field(default_factory=lambda: list(range(3)))
     timed: int = 100_000  # codes in the table of times
+
+    def __post_init__(self) -> None:
+        if not self.seeds or not self.sift_seeds:
+            raise InputError("seeds and sift_seeds need at least one each")
+        if self.d not in self.bits or not max(self.bits) >= self.m > self.d:
+            raise InputError(f"bits = {self.bits}, m = {self.m}: bits must hold d = {self.d}, and m be above it")
+        for name, least in (("n", 100), ("queries", 4), ("depth", 100)):
+            if getattr(self, name) < least:
+                raise InputError(f"{name} = {getattr(self, name)}; it must be at least {least}")
 
 
 def quick() -> Settings:

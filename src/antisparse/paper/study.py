@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from antisparse.errors import UnsupportedError
+from antisparse.errors import MissingDependencyError
 from antisparse.paper.methods import METHODS, SEARCHES, Curve
 from antisparse.paper.sample import Sample
 
@@ -32,7 +32,7 @@ def new_figure(columns: int = 1, width: float = 9.0, height: float = 5.2) -> tup
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise UnsupportedError("pictures need matplotlib; pip install 'antisparse[plot]'") from None
+        raise MissingDependencyError("pictures need matplotlib: pip install 'antisparse[plot]'") from None
     figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.subplots(1, columns, squeeze=False)[0].tolist()
     for ax in axes:
