@@ -116,14 +116,22 @@ class ScanBase {
  public:
   using Codes = nb::ndarray<const std::uint8_t, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
   using Terms = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+  using Bytes = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
   using Longs = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
   ScanBase(Codes blocks, std::size_t n, std::size_t bits, std::optional<Terms> scale, std::optional<Terms> bias,
-           float bias0, std::size_t side, std::optional<Longs> positions, std::optional<Longs> cell_ends)
-      : blocks_(blocks), scale_(scale), bias_(bias), positions_(positions), cell_ends_(cell_ends) {
+           float bias0, std::size_t side, std::optional<Longs> positions, std::optional<Longs> cell_ends,
+           std::optional<Bytes> reach_bytes, std::optional<Bytes> bias_bytes, std::vector<double> ranges)
+      : blocks_(blocks),
+        scale_(scale),
+        bias_(bias),
+        positions_(positions),
+        cell_ends_(cell_ends),
+        reach_bytes_(reach_bytes),
+        bias_bytes_(bias_bytes) {
     const std::size_t count = (n + scan_block - 1) / scan_block;
     if (bits == 0 || blocks.shape(0) != count || blocks.shape(1) != (bits + 7) / 8 + side ||
-        blocks.shape(2) != scan_block || (side && scale))
+        blocks.shape(2) != scan_block || (side && (scale || reach_bytes)) || (scale && reach_bytes))
       throw std::invalid_argument("the blocks do not fit n and bits");
     base_.blocks = blocks.data();
     base_.n = n;
@@ -144,8 +152,28 @@ class ScanBase {
       base_.cell_ends = cell_ends->data();
       base_.cells = cell_ends->shape(0);
     }
-    if (!scale) return;
     const std::size_t padded_n = count * scan_block;
+    if (reach_bytes) {
+      if (reach_bytes->shape(0) != padded_n || !bias_bytes || bias_bytes->shape(0) != padded_n || ranges.size() != 4)
+        throw std::invalid_argument("terms must be padded to whole blocks");
+      for (const double value : ranges)
+        if (!std::isfinite(value)) throw std::invalid_argument("terms out of range");
+      base_.reach_bytes = reach_bytes->data();
+      base_.bias_bytes = bias_bytes->data();
+      base_.reach_low = ranges[0];
+      base_.reach_step = ranges[1];
+      base_.bias_low = ranges[2];
+      base_.bias_step = ranges[3];
+      base_.least_reach = static_cast<float>(ranges[0]);
+      base_.most_reach = static_cast<float>((ranges[0] + 255 * ranges[1]) * (1 + 1e-6));
+      base_.least_bias = static_cast<float>(ranges[2]);
+      base_.most_bias = static_cast<float>(ranges[2] + 255 * ranges[3]);
+      if (!(ranges[1] >= 0) || !(ranges[3] >= 0) || !std::isnormal(base_.least_reach) || !(ranges[0] > 0) ||
+          !std::isnormal(base_.most_reach) || !std::isfinite(base_.least_bias) || !std::isfinite(base_.most_bias))
+        throw std::invalid_argument("terms out of range");
+      return;
+    }
+    if (!scale) return;
     if (scale->shape(0) != padded_n || (bias && bias->shape(0) != padded_n))
       throw std::invalid_argument("terms must be padded to whole blocks");
     base_.scale = scale->data();
@@ -244,6 +272,7 @@ class ScanBase {
   Codes blocks_;
   std::optional<Terms> scale_, bias_;
   std::optional<Longs> positions_, cell_ends_;
+  std::optional<Bytes> reach_bytes_, bias_bytes_;
   Aligned<float> reach_;
   ScanJob base_;
 };
@@ -325,10 +354,12 @@ NB_MODULE(_core, m) {
   nb::class_<ScanBase>(m, "ScanBase", "Codes in scan layout with their terms, ready to be searched.")
       .def(nb::init<ScanBase::Codes, std::size_t, std::size_t, std::optional<ScanBase::Terms>,
                     std::optional<ScanBase::Terms>, float, std::size_t, std::optional<ScanBase::Longs>,
-                    std::optional<ScanBase::Longs>>(),
+                    std::optional<ScanBase::Longs>, std::optional<ScanBase::Bytes>, std::optional<ScanBase::Bytes>,
+                    std::vector<double>>(),
            "blocks"_a.noconvert(), "n"_a, "bits"_a, "scale"_a.noconvert().none(), "bias"_a.noconvert().none(),
            "bias0"_a, "side"_a = 0, "positions"_a.noconvert().none() = nb::none(),
-           "cell_ends"_a.noconvert().none() = nb::none())
+           "cell_ends"_a.noconvert().none() = nb::none(), "reach_bytes"_a.noconvert().none() = nb::none(),
+           "bias_bytes"_a.noconvert().none() = nb::none(), "ranges"_a = std::vector<double>())
       .def("search", &ScanBase::search, "weights"_a.noconvert(), "units"_a.noconvert(), "k"_a, "threads"_a,
            "side_weights"_a.noconvert().none() = nb::none(), "offsets"_a.noconvert().none() = nb::none())
       .def("score", &ScanBase::score, "weights"_a.noconvert(), "units"_a.noconvert(), "ids"_a.noconvert(),

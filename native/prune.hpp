@@ -71,36 +71,50 @@ class Tables {
 
 #ifdef ANTISPARSE_TARGET_AVX2
 
-// Per-code limits of 32 codes as 8-bit or 16-bit integers, rounded down, saturated.
+inline __m256 eight(const float* values) { return _mm256_loadu_ps(values); }
+
+inline __m256 eight(const std::uint8_t* bytes) {
+  return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes))));
+}
+
+// Per-code limits of 32 codes, from position `at` on, as 8-bit or 16-bit integers, rounded down, saturated.
 struct Limits {
   template <bool clamp>
-  static void lanes(const float* reach, const float* bias, const Limit& limit, __m256i out[4]) {
-    const __m256 slope = _mm256_set1_ps(limit.slope), base = _mm256_set1_ps(limit.base);
-    for (int p = 0; p < 4; ++p) {
-      __m256 value = slope;
-      if (bias) value = _mm256_fmadd_ps(_mm256_set1_ps(limit.offset), _mm256_loadu_ps(bias + 8 * p), slope);
-      value = _mm256_fmadd_ps(value, _mm256_loadu_ps(reach + 8 * p), base);
+  static void lanes(const ScanJob& job, std::size_t at, const Limit& limit, __m256i out[4]) {
+    const __m256 slope = _mm256_set1_ps(limit.slope), offset = _mm256_set1_ps(limit.offset);
+    for (std::size_t p = 0; p < 4; ++p) {
+      const std::size_t i = at + 8 * p;
+      __m256 value = slope, reach;
+      if (job.reach_bytes) {
+        value = _mm256_fmadd_ps(offset, eight(job.bias_bytes + i), slope);
+        reach = _mm256_fmadd_ps(_mm256_set1_ps(static_cast<float>(job.reach_step)), eight(job.reach_bytes + i),
+                                _mm256_set1_ps(static_cast<float>(job.reach_low)));
+      } else {
+        if (job.bias) value = _mm256_fmadd_ps(offset, eight(job.bias + i), slope);
+        reach = eight(job.reach + i);
+      }
+      value = _mm256_fmadd_ps(value, reach, _mm256_set1_ps(limit.base));
       // Out of an integer's range means far above or below any sum; NaN (no reach) comes out of both as 70000.
       if (clamp) value = _mm256_min_ps(_mm256_max_ps(_mm256_set1_ps(-1), value), _mm256_set1_ps(70000));
       out[p] = _mm256_cvttps_epi32(value);
     }
   }
-  static void lanes(const float* reach, const float* bias, const Limit& limit, __m256i out[4]) {
+  static void lanes(const ScanJob& job, std::size_t at, const Limit& limit, __m256i out[4]) {
     if (limit.clamp)
-      lanes<true>(reach, bias, limit, out);
+      lanes<true>(job, at, limit, out);
     else
-      lanes<false>(reach, bias, limit, out);
+      lanes<false>(job, at, limit, out);
   }
-  static __m256i bytes(const float* reach, const float* bias, const Limit& limit) {
+  static __m256i bytes(const ScanJob& job, std::size_t at, const Limit& limit) {
     __m256i v[4];
-    lanes(reach, bias, limit, v);
+    lanes(job, at, limit, v);
     const __m256i packed = _mm256_packus_epi16(_mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3]));
     return _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
   }
   // Codes 0..15 and 16..31.
-  static void words(const float* reach, const float* bias, const Limit& limit, __m256i out[2]) {
+  static void words(const ScanJob& job, std::size_t at, const Limit& limit, __m256i out[2]) {
     __m256i v[4];
-    lanes(reach, bias, limit, v);
+    lanes(job, at, limit, v);
     for (int h = 0; h < 2; ++h) out[h] = _mm256_permute4x64_epi64(_mm256_packus_epi32(v[2 * h], v[2 * h + 1]), 0xD8);
   }
 };
@@ -148,8 +162,7 @@ inline void prune_narrow(const ScanJob& job, std::size_t first, std::size_t coun
   for (int q = 0; q < queries; ++q) flat[q] = _mm256_set1_epi8(static_cast<char>(static_cast<int>(limits[q].flat)));
   const auto finish = [&](std::size_t b, int q, __m256i sum) {
     const std::size_t at = (first + b) * scan_block;
-    masks[q][b] = at_most(
-        sum, job.scale ? Limits::bytes(job.reach + at, job.bias ? job.bias + at : nullptr, limits[q]) : flat[q]);
+    masks[q][b] = at_most(sum, job.terms() ? Limits::bytes(job, at, limits[q]) : flat[q]);
   };
   std::size_t b = 0;
   constexpr int together = queries == 1 ? 4 : 2;
@@ -201,9 +214,8 @@ inline void prune_wide(const ScanJob& job, std::size_t first, std::size_t count,
       const __m256i lo = _mm256_unpacklo_epi16(even, odd[q]), hi = _mm256_unpackhi_epi16(even, odd[q]);
       const __m256i sums[2] = {_mm256_permute2x128_si256(lo, hi, 0x20), _mm256_permute2x128_si256(lo, hi, 0x31)};
       __m256i limit[2];
-      if (job.scale) {
-        const std::size_t at = (first + b) * scan_block;
-        Limits::words(job.reach + at, job.bias ? job.bias + at : nullptr, limits[q], limit);
+      if (job.terms()) {
+        Limits::words(job, (first + b) * scan_block, limits[q], limit);
       } else {
         limit[0] = limit[1] = _mm256_set1_epi16(static_cast<short>(static_cast<int>(limits[q].flat)));
       }
@@ -232,9 +244,17 @@ inline void prune_any(const ScanJob& job, std::size_t first, std::size_t count, 
       std::uint32_t mask = 0;
       for (std::size_t i = 0; i < scan_block; ++i) {
         float limit = limits[q].flat;
-        if (job.scale) {
+        if (job.terms()) {
           const std::size_t at = (first + b) * scan_block + i;
-          limit = (limits[q].slope + limits[q].offset * (job.bias ? job.bias[at] : 0)) * job.reach[at] + limits[q].base;
+          float bias = job.bias ? job.bias[at] : 0, reach = 0;
+          if (job.reach_bytes) {
+            bias = job.bias_bytes[at];
+            const float more = static_cast<float>(job.reach_step) * job.reach_bytes[at];
+            reach = static_cast<float>(job.reach_low) + more;
+          } else {
+            reach = job.reach[at];
+          }
+          limit = (limits[q].slope + limits[q].offset * bias) * reach + limits[q].base;
         }
         mask |= static_cast<std::uint32_t>(!(static_cast<float>(std::min(sums[i], most)) > limit)) << i;
       }

@@ -65,14 +65,23 @@ class ExactTables {
 inline double exact_score(const ScanJob& job, const ExactTables& tables, double unit, double offset, std::size_t i) {
   const std::uint8_t* code = job.blocks + i / scan_block * scan_block * job.bytes + i % scan_block;
   const std::int64_t d = tables.disagreement(code, scan_block);
-  if (!job.scale) {
+  if (!job.terms()) {
     if (!job.cells) return static_cast<double>(d);
     const double product = static_cast<double>(d) * unit;
     return offset + product;
   }
   const double s = static_cast<double>(tables.total - 2 * d) * unit;
-  const double product = static_cast<double>(job.scale[i]) * s;
-  const double term = static_cast<double>(job.bias ? job.bias[i] : job.bias0) + product;
+  double scale, bias;
+  if (job.reach_bytes) {
+    const double reach = job.reach_step * job.reach_bytes[i], extra = job.bias_step * job.bias_bytes[i];
+    scale = -0.5 / (job.reach_low + reach);
+    bias = job.bias_low + extra;
+  } else {
+    scale = job.scale[i];
+    bias = job.bias ? job.bias[i] : job.bias0;
+  }
+  const double product = scale * s;
+  const double term = bias + product;
   const double score = job.cells ? offset + term : term;
   return score == score ? score : std::numeric_limits<double>::infinity();  // 0 * infinity: of no order, so the last
 }

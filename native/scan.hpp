@@ -14,6 +14,9 @@
 //
 //   offset_cell + D * unit                   where there are no terms
 //   offset_cell + (bias_i + scale_i * (S * unit))   else
+//
+// Terms may be bytes: scale_i = -0.5 / (reach_low + reach_step * byte) and bias_i = bias_low + bias_step * byte, each
+// operation in double and rounded once.
 #pragma once
 
 #include <cstddef>
@@ -33,8 +36,12 @@ struct ScanJob {
   const float* scale = nullptr;             // n padded to a block, or null: no terms
   const float* bias = nullptr;              // n padded to a block, or null: bias0 for all
   float bias0 = 0;
-  const float* reach = nullptr;  // with terms: 1 / (-2 scale_i), NaN where scale_i = 0
-  bool unreachable = false;      // some reach is NaN
+  const float* reach = nullptr;               // with terms: 1 / (-2 scale_i), NaN where scale_i = 0
+  const std::uint8_t* reach_bytes = nullptr;  // terms as bytes, padded to a block, in place of scale, bias and reach
+  const std::uint8_t* bias_bytes = nullptr;
+  double reach_low = 0, reach_step = 0, bias_low = 0, bias_step = 0;
+  bool terms() const { return scale || reach_bytes; }
+  bool unreachable = false;                                              // some reach is NaN
   float least_reach = 0, most_reach = 0, least_bias = 0, most_bias = 0;  // over all codes, NaN left out
 
   const std::int32_t* weights = nullptr;       // queries x bits, |W_j| < 2^24

@@ -50,7 +50,7 @@ class ScanQuery {
     limit.flat = limit.base = 65535;  // everything passes, unless something better is known
     const double bound = score - offset_;
     if (bound == std::numeric_limits<double>::infinity()) {
-    } else if (!job_.scale) {
+    } else if (!job_.terms()) {
       // Without cells, codes come in the order of ids, so one that ties with the worst is too late. With them the
       // difference has rounding, and ties count.
       double d = bound - 1;
@@ -62,14 +62,14 @@ class ScanQuery {
     } else {
       const double per = 1 / (unit_ * tables_.step());
       const double bias = std::max(std::abs(job_.least_bias), std::abs(job_.most_bias));
-      const double slope = (bound - (job_.bias ? 0.0 : job_.bias0)) * per;
+      const double slope = (bound - shared_bias()) * per;
       const double base = static_cast<double>(exact_.total) / 2 / tables_.step();
       const double size = (std::abs(score) + std::abs(offset_) + bias) * per;
       // The limits are formed in float: not where anything could leave its range, and with room for rounding.
       const double largest = std::max({per, size, size * job_.most_reach, base});
       if (largest < 1e30 && (slope == 0 || std::abs(slope) > 1e-30) && per > 1e-30) {
         limit.slope = static_cast<float>(slope);
-        limit.offset = static_cast<float>(-per);
+        limit.offset = static_cast<float>(-per * (job_.reach_bytes ? job_.bias_step : 1.0));
         limit.base = static_cast<float>(base + 1e-6 * (size * job_.most_reach + base) + 1e-3);
         limit.clamp = job_.unreachable || !(size * job_.most_reach + base < 1e9);
       }
@@ -120,13 +120,16 @@ class ScanQuery {
   // The largest D of a code whose score, less its offset, is at most `bound`.
   double most_disagreement(double bound) const {
     const double total = static_cast<double>(exact_.total);
-    if (!job_.scale)
+    if (!job_.terms())
       return std::min(job_.cells ? std::max(bound / unit_, 1.0) : bound,
                       total + static_cast<double>(exact_.side_total));
     if (bound == std::numeric_limits<double>::infinity()) return total;
-    const double room = (bound - (job_.bias ? job_.least_bias : job_.bias0)) / unit_;
+    const double room = (bound - job_.least_bias) / unit_;
     return std::min(std::max(total / 2 + room * (room > 0 ? job_.most_reach : job_.least_reach), 1.0), total);
   }
+
+  // What the limits count from: the part of the bias that all codes have.
+  double shared_bias() const { return job_.reach_bytes ? job_.bias_low : job_.bias ? 0.0 : job_.bias0; }
 
   const ScanJob& job_;
   double unit_;
@@ -160,7 +163,7 @@ void prune_group(const ScanJob& job, ScanQuery* const* queries, std::size_t firs
 // since what they find sets the limits for the rest.
 inline void scan_blocks(const ScanJob& job, std::vector<std::unique_ptr<ScanQuery>>& queries, std::size_t first,
                         std::size_t end) {
-  const std::size_t block_bytes = scan_block * (job.bytes + (job.scale ? 8 : 0));
+  const std::size_t block_bytes = scan_block * (job.bytes + (job.scale ? 8 : job.reach_bytes ? 2 : 0));
   const std::size_t longest = std::max<std::size_t>(64, (std::size_t{128} << 10) / block_bytes);
   std::vector<std::uint32_t> masks(4 * longest);
   std::vector<ScanQuery*> ready, order;
