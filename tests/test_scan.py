@@ -154,6 +154,51 @@ def test_cells_and_side_bytes_equal_the_oracle(name: str, case) -> None:
         _core.use_isa(before)
 
 
+@pytest.mark.parametrize("size", [1e-25, 1.0, 1e6, 1e25])
+@pytest.mark.parametrize("n_cells", [0, 30])
+def test_terms_as_bytes(isa: str, n_cells: int, size: float) -> None:
+    rng = np.random.default_rng(n_cells)
+    n, m, k = 9_000, 101, 12
+    codes = np.packbits(rng.random((n, m)) < 0.5, axis=1)
+    codes[n // 2 :] = codes[: n - n // 2]  # duplicates
+    reach_byte, bias_byte = rng.integers(0, 256, (2, n), dtype=np.uint8)
+    reach_byte[n // 2 :], bias_byte[n // 2 :] = reach_byte[: n - n // 2], bias_byte[: n - n // 2]
+    ranges = [0.2, 0.003, -3.0 * size, 0.05 * size]
+    weights = np.round(rng.standard_normal((25, m)) * 2**20).astype(np.int32)
+    units = np.full(25, size * 2.0**-20)
+    cells = rng.integers(0, max(n_cells, 1), n)
+    offsets = np.round(rng.random((25, max(n_cells, 1))) * 4) * size
+    sums = (np.unpackbits(codes, axis=1, count=m).astype(np.int64) * 2 - 1) @ weights.T.astype(np.int64)
+    scale = -0.5 / (ranges[0] + ranges[1] * reach_byte.astype(float))
+    bias = ranges[2] + ranges[3] * bias_byte.astype(float)
+    scores = bias[:, None] + scale[:, None] * (sums * units)
+    if n_cells:
+        scores = offsets.T[cells] + scores
+        blocks, positions, ends = cell_blocks(codes, cells, n_cells)
+    else:
+        blocks, positions, ends = scan_blocks(codes), np.r_[np.arange(n), np.full(-n % 32, -1)], None
+    placed = [np.where(positions >= 0, byte[positions], 7).astype(np.uint8) for byte in (reach_byte, bias_byte)]
+    base = _core.ScanBase(
+        blocks,
+        len(positions) if n_cells else n,
+        m,
+        None,
+        None,
+        0.0,
+        0,
+        positions if n_cells else None,
+        ends,
+        *placed,
+        ranges,
+    )
+    for threads in (1, 2):
+        found, ids = base.search(weights, units, k, threads, None, offsets if n_cells else None)
+        for q in range(25):
+            order = np.lexsort((np.arange(n), scores[:, q]))[:k]
+            np.testing.assert_array_equal(ids[q], order)
+            np.testing.assert_array_equal(found[q], scores[order, q])
+
+
 @pytest.mark.parametrize("terms", [False, True])
 def test_large_bases_in_cells(isa: str, terms: bool) -> None:
     rng = np.random.default_rng(1)

@@ -256,6 +256,8 @@ LEARNED = {
     "bias, pca": AntiSparseEncoder(13, pca=9, random_state=0),
     "means": AntiSparseEncoder(40, means=20, random_state=0),
     "many means": AntiSparseEncoder(24, means=300, pca=9, random_state=0),
+    "scale": AntiSparseEncoder(40, scale=True, random_state=0),
+    "means, scale": AntiSparseEncoder(40, means=20, scale=True, random_state=0),
     "means, exact": AntiSparseEncoder(40, means=20, bias=False, random_state=0),
 }
 
@@ -278,6 +280,9 @@ def test_learned_distances_are_those_of_their_linear_form(learned: CodeBase) -> 
     encoder, codes = learned.encoder, learned.codes
     layout = encoder.code_layout_
     combined = unpack(codes, encoder.n_bits) @ encoder.matrix_.T
+    if encoder.scale:
+        reach = encoder.reach_low_ + encoder.reach_step_ * codes[:, layout.place("scale")[0]].astype(float)
+        combined = combined / reach[:, None]
     means = encoder.means_[encoder.cells(codes)]
     rebuilt = means + combined
     # The distance to the rebuilt vector, but with the bias as the byte has it.
@@ -296,6 +301,7 @@ def test_learned_distances_are_those_of_their_linear_form(learned: CodeBase) -> 
     size = ((Q**2).sum(1)[:, None] + (rebuilt**2).sum(1)).max()
     np.testing.assert_allclose(distances, np.maximum(np.take_along_axis(full, ids, 1), 0), atol=1e-5 * size)
     np.testing.assert_allclose(distances, np.maximum(np.sort(full, axis=1)[:, :15], 0), atol=1e-5 * size)
+    np.testing.assert_allclose(encoder.reduce(encoder.inverse_transform(codes)), rebuilt, atol=1e-9 * size)
     if not encoder.bias:
         exact = ((Q[:, None] - encoder.inverse_transform(codes)) ** 2).sum(2)
         np.testing.assert_allclose(full, exact, atol=1e-9 * size)
@@ -320,7 +326,7 @@ def test_means_leave_reconstruction_search_alone(learned: CodeBase) -> None:
 def test_bytes_per_learned_vector_count_everything(learned: CodeBase) -> None:
     encoder = learned.encoder
     expected = -(-encoder.n_bits // 8) + (0 if encoder.means == 1 else 1 if encoder.means <= 256 else 2)
-    assert learned.bytes_per_vector == expected + (1 if encoder.bias else 8)
+    assert learned.bytes_per_vector == expected + encoder.scale + (1 if encoder.bias else 8)
     if encoder.bias:
         assert learned.bytes_per_vector == encoder.code_layout_.code_size
 

@@ -1,6 +1,6 @@
 """Frames adapted to data: encode the training set, fit the frame to the codes, and again (docs/learn.md)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,18 +23,21 @@ _CHUNK_ROWS = 16384
 
 @dataclass(frozen=True)
 class LearnedFrame:
-    """A frame and means fitted to data: ``y ~ means[k] + frame @ b``.
+    """A frame and means fitted to data: ``y ~ means[k] + s frame @ b``, s = 1 or, with scales, one a vector.
 
     Attributes
     ----------
     frame : ndarray of shape (d, n_bits)
     means : ndarray of shape (K, d)
+    size : float
+        The root mean square of the residuals ``y - means[k]``, where a vector's scale is about 1.
     errors : list of float
         The mean squared error on held-out training vectors after each round, relative to their variance.
     """
 
     frame: Float64Array
     means: Float64Array
+    size: float
     errors: list[float]
 
 
@@ -43,6 +46,7 @@ def learn_frame(
     n_bits: int,
     *,
     means: int = 1,
+    scale: bool = False,
     rounds: int = 12,
     random_state: Any = None,
     n_threads: int | None = None,
@@ -61,6 +65,8 @@ def learn_frame(
         Below, at or above d.
     means : int
         Vectors are coded relative to the nearest of so many means, found by k-means.
+    scale : bool
+        Every vector has a scale of its own.
     rounds : int
         At most.
     random_state : int, RandomState or None
@@ -83,7 +89,7 @@ def learn_frame(
     order = random.permutation(len(X))
     held = min(len(X) // 10, 5000) if len(X) >= 100 else 0
     out, train = X[order[:held]] if held else X, X[order[held:]]
-    scale = float(np.abs(X - X.mean(axis=0)).max()) or 1.0
+    extent = float(np.abs(X - X.mean(axis=0)).max()) or 1.0
     variance = float(((out - X.mean(axis=0)) ** 2).sum(axis=1).mean()) or 1.0
     mu = kmeans(train, means, random)
     labels = nearest_mean(train, mu)
@@ -91,9 +97,10 @@ def learn_frame(
     # A Gaussian start with the residuals' covariance.
     covariance = residual.T @ residual / len(residual)
     values, vectors = np.linalg.eigh(covariance)
-    root = vectors * np.sqrt(np.maximum(values, 1e-12 * scale**2))
+    root = vectors * np.sqrt(np.maximum(values, 1e-12 * extent**2))
     frame = root @ random.standard_normal((X.shape[1], n_bits)) / np.sqrt(n_bits)
-    best = LearnedFrame(frame, mu, [])
+    size = float(np.sqrt((residual * residual).sum(axis=1).mean())) or 1.0
+    best = LearnedFrame(frame, mu, size, [])
     errors: list[float] = []
     steps: Iterable[int] = range(rounds)
     if progress:
@@ -103,17 +110,21 @@ def learn_frame(
         steps = track(steps, description="learning the frame", console=Console(stderr=True))
     idle = 0
     for _ in steps:
-        codes = encode_residuals(residual, frame, threads)
-        gram, moment = _moments(residual, codes, n_bits)
+        codes, scales = encode_residuals(residual, frame, threads, size if scale else None)
+        gram, moment = _moments(residual, codes, scales, n_bits)
         ridge = _RIDGE * np.trace(gram) / n_bits
         frame = np.linalg.solve(gram + ridge * np.eye(n_bits), moment).T
-        mu = mu + _mean_errors(residual, codes, frame, labels, means)
+        error_sums = np.zeros_like(mu)
+        for part, errors_of_part in _errors(residual, codes, scales, frame):
+            np.add.at(error_sums, labels[part], errors_of_part)
+        mu = mu + error_sums / np.maximum(np.bincount(labels, minlength=means), 1)[:, None]
         labels = nearest_mean(train, mu)
         residual = train - mu[labels]
         rest = out - mu[nearest_mean(out, mu)]
-        error = _error(rest, encode_residuals(rest, frame, threads), frame) / variance
+        held_out = _errors(rest, *encode_residuals(rest, frame, threads, size if scale else None), frame)
+        error = sum(float((part * part).sum()) for _, part in held_out) / len(rest) / variance
         if not errors or error < min(errors):
-            best = LearnedFrame(frame, mu, errors)
+            best = LearnedFrame(frame, mu, size, errors)
         idle = idle + 1 if errors and not error < (1 - _GAIN) * min(errors) else 0
         errors.append(error)
         if idle == 2:
@@ -122,16 +133,56 @@ def learn_frame(
 
 
 def encode_residuals(
-    residual: Float64Array, frame: Float64Array, threads: int, sweeps: int = _SWEEPS, flips: int = _FLIPS
-) -> Codes:
-    """Annealed codes, a few thousand vectors at a time."""
+    residual: Float64Array,
+    frame: Float64Array,
+    threads: int,
+    size: float | None,
+    sweeps: int = _SWEEPS,
+    flips: int = _FLIPS,
+) -> tuple[Codes, Float64Array | None]:
+    """Annealed codes and, where `size` (that of a residual of scale 1) is given, scales; a few thousand at a time."""
     solver = Refiner(frame)
     rows = np.zeros((len(residual), -(-solver.m // 8)), np.uint8)
+    scales = None if size is None else np.ones(len(residual))
     for start in range(0, len(residual), _CHUNK_ROWS):
         part = slice(start, start + _CHUNK_ROWS)
-        correlations = solver.correlations(residual[part], threads)
-        solver.run(correlations, rows[part], sweeps, flips, TENURE, "euclidean", threads)
-    return rows
+        if size is None or scales is None:
+            correlations = solver.correlations(residual[part], threads)
+            solver.run(correlations, rows[part], sweeps, flips, TENURE, "euclidean", threads)
+        else:
+            rows[part], scales[part] = scaled_codes(solver, frame, residual[part], size, sweeps, flips, threads, 1)
+    return rows, scales
+
+
+def scaled_codes(
+    solver: Refiner,
+    frame: Float64Array,
+    residual: Float64Array,
+    size: float,
+    sweeps: int,
+    flips: int,
+    threads: int,
+    turns: int,
+) -> tuple[Codes, Float64Array]:
+    """Codes b and scales s that make ``||r - s A b||`` small: codes for a scale, the best scale for them, and again."""
+    exact = np.ascontiguousarray(residual)
+    scales = np.maximum(np.sqrt((exact * exact).sum(axis=1)) / size, 1e-6)
+    rows = np.zeros((len(exact), -(-solver.m // 8)), np.uint8)
+    for turn in range(turns + 1):
+        correlations = solver.correlations(exact / scales[:, None], threads)
+        solver.run(correlations, rows, 0 if turn else sweeps, flips, TENURE, "euclidean", threads)
+        scales = best_scales(exact, rows, frame, threads)
+    return rows, scales
+
+
+def best_scales(residual: Float64Array, rows: Codes, frame: Float64Array, threads: int) -> Float64Array:
+    """The s of least ``||r - s A b||``; small and positive where that is not."""
+    signs = unpack(rows, frame.shape[1]).astype(np.float64)
+    combined: Float64Array = project(signs, np.ascontiguousarray(frame.T), threads)
+    size = (combined * combined).sum(axis=1)
+    along = (residual * combined).sum(axis=1)
+    scales: Float64Array = np.maximum(np.divide(along, size, out=np.zeros_like(size), where=size > 0), 1e-6)
+    return scales
 
 
 def kmeans(X: Float64Array, count: int, random: np.random.RandomState) -> Float64Array:
@@ -168,32 +219,28 @@ def nearest_mean(X: Float64Array, means: Float64Array) -> Labels:
     return labels
 
 
-def _moments(residual: Float64Array, codes: Codes, n_bits: int) -> tuple[Float64Array, Float64Array]:
-    """B'B and B'Y, a block at a time."""
+def _moments(
+    residual: Float64Array, codes: Codes, scales: Float64Array | None, n_bits: int
+) -> tuple[Float64Array, Float64Array]:
+    """B'B and B'Y, a block at a time; row i of B is s_i b_i."""
     gram, moment = np.zeros((n_bits, n_bits)), np.zeros((n_bits, residual.shape[1]))
     for start in range(0, len(residual), _CHUNK_ROWS):
         part = slice(start, start + _CHUNK_ROWS)
         B = unpack(codes[part], n_bits).astype(np.float64)
+        if scales is not None:
+            B *= scales[part, None]
         gram += B.T @ B
         moment += B.T @ residual[part]
     return gram, moment
 
 
-def _mean_errors(residual: Float64Array, codes: Codes, frame: Float64Array, labels: Labels, count: int) -> Float64Array:
-    """The mean error of the vectors of each mean: what its mean should move by."""
-    total = np.zeros((count, residual.shape[1]))
+def _errors(
+    residual: Float64Array, codes: Codes, scales: Float64Array | None, frame: Float64Array
+) -> Iterator[tuple[slice, Float64Array]]:
+    """R - s A b, a block at a time."""
     for start in range(0, len(residual), _CHUNK_ROWS):
         part = slice(start, start + _CHUNK_ROWS)
-        error = residual[part] - unpack(codes[part], frame.shape[1]).astype(np.float64) @ frame.T
-        np.add.at(total, labels[part], error)
-    return total / np.maximum(np.bincount(labels, minlength=count), 1)[:, None]
-
-
-def _error(residual: Float64Array, codes: Codes, frame: Float64Array) -> float:
-    """The mean squared error."""
-    total = 0.0
-    for start in range(0, len(residual), _CHUNK_ROWS):
-        part = slice(start, start + _CHUNK_ROWS)
-        error = residual[part] - unpack(codes[part], frame.shape[1]).astype(np.float64) @ frame.T
-        total += float((error * error).sum())
-    return total / len(residual)
+        rebuilt = unpack(codes[part], frame.shape[1]).astype(np.float64) @ frame.T
+        if scales is not None:
+            rebuilt *= scales[part, None]
+        yield part, residual[part] - rebuilt

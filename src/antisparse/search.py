@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from antisparse._arrays import Float64Array, integer, thread_count
 from antisparse._core import ScanBase, project
-from antisparse.codes import BLOCK, cell_blocks, hamming_distances, scan_blocks, scan_rows, unpack
+from antisparse.codes import BLOCK, cell_blocks, hamming_distances, scan_blocks, unpack
 from antisparse.encoders.base import Encoder
 from antisparse.errors import InputError, UnsupportedError
 
@@ -57,7 +57,9 @@ class CodeBase:
         self._bits = layout.n_bits
         # What the scan reads: the bits, and the bias byte where there is one. The number of the mean is in the order.
         kept = rows[:, : layout.bit_bytes]
-        self._side = int(any(name == "bias" for name, _ in layout.side))
+        parts = [name for name, _ in layout.side]
+        self._scaled = "scale" in parts  # then scale and bias are kept apart, as bytes
+        self._side = int("bias" in parts and not self._scaled)
         if self._side:
             at, _ = layout.place("bias")
             kept = np.concatenate([kept, rows[:, at : at + 1]], axis=1)
@@ -74,12 +76,27 @@ class CodeBase:
         self._plain = self._scan(None, None, 0.0)
         self._termed: ScanBase | None = None
         self._term_bytes = 0
-        if encoder.reconstructs and not self._side:
+        if self._scaled:
+            self._add_bytes(rows)
+        elif encoder.reconstructs and not self._side:
             self._add_terms(rows)
 
-    def _scan(self, scale: Any, bias: Any, bias0: float) -> ScanBase:
+    def _scan(self, scale: Any, bias: Any, bias0: float, *coded: Any) -> ScanBase:
         n = self._n if self._positions is None else len(self._positions)
-        return ScanBase(self._blocks, n, self._bits, scale, bias, bias0, self._side, self._positions, self._cell_ends)
+        return ScanBase(
+            self._blocks, n, self._bits, scale, bias, bias0, self._side, self._positions, self._cell_ends, *coded
+        )
+
+    def _add_bytes(self, rows: npt.NDArray[np.uint8]) -> None:
+        layout, encoder = self.encoder.code_layout_, self.encoder
+        self._scale_bytes, self._bias_bytes = (
+            self._placed(rows[:, layout.place(name)[0]]) for name in ("scale", "bias")
+        )
+        # scale_i = -2 s_i = -0.5 / reach_i, so that reach_i = 1 / (4 s_i).
+        ranges = [encoder.reach_low_ / 4, encoder.reach_step_ / 4, encoder.bias_low_, encoder.bias_step_]
+        self._termed = self._scan(None, None, 0.0, self._scale_bytes, self._bias_bytes, ranges)
+        self._scale_unit = self._score_unit = 1.0
+        self._term_bytes = 2
 
     def _add_terms(self, rows: npt.NDArray[np.uint8]) -> None:
         exact_scale, exact_bias = np.zeros(self._n), np.zeros(self._n)
@@ -96,9 +113,9 @@ class CodeBase:
         )
         self._term_bytes = 4 if same else 8
 
-    def _placed(self, values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    def _placed(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Values by row, at their places in the scan."""
-        placed = np.zeros(len(self._blocks) * BLOCK, np.float32)
+        placed = np.zeros(len(self._blocks) * BLOCK, values.dtype)
         if self._positions is None:
             placed[: self._n] = values
         else:
@@ -123,19 +140,20 @@ class CodeBase:
     def codes(self) -> npt.NDArray[np.uint8]:
         """The code rows this was made from."""
         layout = self.encoder.code_layout_
-        if self._positions is None:
-            return scan_rows(self._blocks, self._n)
-        held = self._positions >= 0
+        places = np.arange(self._n) if self._positions is None else np.flatnonzero(self._positions >= 0)
+        ids = places if self._positions is None else self._positions[places]
         rows = np.zeros((self._n, layout.code_size), np.uint8)
-        ids = self._positions[held]
-        kept = scan_rows(self._blocks, len(self._positions))[held]
+        kept = self._blocks[places // BLOCK, :, places % BLOCK]
         rows[ids, : layout.bit_bytes] = kept[:, : layout.bit_bytes]
-        at, size = layout.place("mean")
-        blocks = np.repeat(np.arange(len(self._blocks)), BLOCK)[held]
-        cells = np.searchsorted(np.asarray(self._cell_ends), blocks, side="right")
-        rows[ids, at : at + size] = (cells[:, None] >> (8 * np.arange(size))) & 255
-        if self._side:
-            rows[ids, -1] = kept[:, -1]
+        if self._cell_ends is not None:
+            at, size = layout.place("mean")
+            cells = np.searchsorted(self._cell_ends, places // BLOCK, side="right")
+            rows[ids, at : at + size] = (cells[:, None] >> (8 * np.arange(size))) & 255
+        if self._scaled:
+            rows[ids, layout.place("scale")[0]] = self._scale_bytes[places]
+            rows[ids, layout.place("bias")[0]] = self._bias_bytes[places]
+        elif self._side:
+            rows[ids, layout.place("bias")[0]] = kept[:, -1]
         return rows
 
     def search(

@@ -25,6 +25,7 @@ SPREAD = {"frame": "tight", "effort": 0, "random_state": 0}
 ALL = [
     AntiSparseEncoder(24, random_state=0),
     AntiSparseEncoder(24, means=20, effort=1, random_state=0),
+    AntiSparseEncoder(24, means=20, scale=True, random_state=0),
     AntiSparseEncoder(24, **SPREAD),
     AntiSparseEncoder(24, **SPREAD | {"effort": 3}),
     LSHEncoder(24, random_state=0),
@@ -110,6 +111,7 @@ def test_the_paper_is_a_tight_frame_with_h_one_and_nothing_centred() -> None:
         "h": 1.0,
         "relative_h": False,
         "means": 1,
+        "scale": False,
         "bias": True,
         "alpha": None,
         "center": False,
@@ -208,6 +210,7 @@ def test_bad_parameters_are_named() -> None:
         (AntiSparseEncoder(8, means=0), InputError, "means = 0"),
         (AntiSparseEncoder(8, means=301), InputError, "means = 301, but X has 300"),
         (AntiSparseEncoder(8, means=2, frame="tight"), InputError, "means = 2 needs frame='learned'"),
+        (AntiSparseEncoder(8, scale=True, bias=False), InputError, "scale needs"),
         (AntiSparseEncoder(8, alpha=-1), InputError, "alpha = -1"),
         (AntiSparseEncoder(8, frame="lerned"), InputError, "frame = 'lerned'"),
         (ITQEncoder(8, n_iter=-1), InputError, "n_iter = -1"),

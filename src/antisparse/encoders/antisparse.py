@@ -11,11 +11,12 @@ from antisparse.encoders.base import FrameEncoder, require_shape
 from antisparse.errors import InputError
 from antisparse.evaluation import exact_neighbors
 from antisparse.frames import Frame
-from antisparse.learn import learn_frame, nearest_mean
+from antisparse.learn import best_scales, learn_frame, nearest_mean, scaled_codes
 from antisparse.refine import TENURE, Objective, Refiner
 from antisparse.spread import SpreadSolver
 
 _SWEEPS, _FLIPS = 40, 300  # of annealing at effort 2, and of tabu flips at effort 3
+_TURNS = 2  # between codes and scales
 _ALPHAS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
@@ -40,6 +41,8 @@ class AntiSparseEncoder(FrameEncoder):
     means : int
         Vectors are coded relative to the nearest of so many means; its number takes one byte of the code up to 256, two
         beyond. More than one leaves reconstruction search alone: signs of different means do not compare.
+    scale : bool
+        Give every vector a scale of its own, in one byte: worth it from some 20 bytes a vector on. Needs `bias`.
     bias : bool
         Keep in one byte what the search needs to know of a code beside its bits, with a share alpha of the code's own
         error (docs/learn.md). Without it that is computed from the bits, exactly, and takes 8 bytes in memory.
@@ -60,8 +63,12 @@ class AntiSparseEncoder(FrameEncoder):
     ----------
     means_ : ndarray of shape (means, n_reduced) or None
         Of a learned frame.
+    size_ : float
+        The residual norm, as root mean square, of the training vectors: where a scale is about 1.
     alpha_, bias_low_, bias_step_ : float
         Of a learned frame with bias: a byte v stands for ``bias_low_ + v bias_step_``.
+    reach_low_, reach_step_ : float
+        Of a learned frame with scales: a byte v stands for the scale ``1 / (reach_low_ + v reach_step_)``.
     """
 
     def __init__(
@@ -73,6 +80,7 @@ class AntiSparseEncoder(FrameEncoder):
         h: float = 0.1,
         relative_h: bool = True,
         means: int = 1,
+        scale: bool = False,
         bias: bool = True,
         alpha: float | None = None,
         center: bool = True,
@@ -87,6 +95,7 @@ class AntiSparseEncoder(FrameEncoder):
         self.h = h
         self.relative_h = relative_h
         self.means = means
+        self.scale = scale
         self.bias = bias
         self.alpha = alpha
         self.center = center
@@ -95,7 +104,16 @@ class AntiSparseEncoder(FrameEncoder):
         self.random_state = random_state
         self.n_threads = n_threads
 
-    fitted_attributes = (*FrameEncoder.fitted_attributes, "means_", "alpha_", "bias_low_", "bias_step_")
+    fitted_attributes = (
+        *FrameEncoder.fitted_attributes,
+        "means_",
+        "size_",
+        "alpha_",
+        "bias_low_",
+        "bias_step_",
+        "reach_low_",
+        "reach_step_",
+    )
 
     @classmethod
     def paper(cls, n_bits: int, **parameters: Any) -> Self:
@@ -156,24 +174,28 @@ class AntiSparseEncoder(FrameEncoder):
             raise InputError("means_ does not fit the frame")
         if self.means_ is not None:
             require_shape(self.means_, "means_", (integer(self.means, "means", 1), self.n_reduced))
-        for name in ("alpha_", "bias_low_", "bias_step_"):
+        for name in ("size_", "alpha_", "bias_low_", "bias_step_", "reach_low_", "reach_step_"):
             value = getattr(self, name)
             if not isinstance(value, float) or not np.isfinite(value):
                 raise InputError(f"{name} is not a finite number")
-        if self.bias_step_ < 0 or self.alpha_ < 0:
-            raise InputError("bias_step_ and alpha_ must not be negative")
+            if value < 0 and name != "bias_low_":
+                raise InputError(f"{name} must not be negative")
+        if self._learned and self.scale and not (self.reach_low_ > 0 and self.bias):
+            raise InputError("reach_low_ must be positive")
 
     def _fit(self, X: Float64Array, random: np.random.RandomState) -> None:
         nonnegative(self.h, "h")
         boolean(self.relative_h, "relative_h")
         boolean(self.bias, "bias")
+        if boolean(self.scale, "scale") and not (self.bias and self._learned):
+            raise InputError("scale needs frame='learned' and bias=True")
         if isinstance(self.effort, bool) or self.effort not in (0, 1, 2, 3):
             raise InputError(f"effort = {self.effort!r}; choose 0, 1, 2 or 3")
         means = integer(self.means, "means", 1, 2**16 + 1)
         if self.alpha is not None:
             nonnegative(self.alpha, "alpha")
         self._forget()
-        self.alpha_ = self.bias_low_ = self.bias_step_ = 0.0
+        self.size_ = self.alpha_ = self.bias_low_ = self.bias_step_ = self.reach_low_ = self.reach_step_ = 0.0
         self.means_: Float64Array | None = None
         if not self._learned:
             if means > 1:
@@ -186,7 +208,10 @@ class AntiSparseEncoder(FrameEncoder):
             Y = self._fit_reduction(X, True, self.pca, X.shape[1])
         if means > len(Y):
             raise InputError(f"means = {means}, but X has {len(Y)} vectors; lower it or fit on more vectors")
-        learned = learn_frame(Y, self.n_bits, means=means, random_state=random, n_threads=self.n_threads)
+        learned = learn_frame(
+            Y, self.n_bits, means=means, scale=self.scale, random_state=random, n_threads=self.n_threads
+        )
+        self.size_ = learned.size
         self.frame_: Frame = np.ascontiguousarray(learned.frame)
         self.means_ = learned.means
         if means == 1:  # then it is part of the mean that is taken off
@@ -202,29 +227,49 @@ class AntiSparseEncoder(FrameEncoder):
         side: list[tuple[str, int]] = []
         if self.cell_means is not None:
             side.append(("mean", 1 if len(self.cell_means) <= 256 else 2))
+        if self._learned and self.scale:
+            side.append(("scale", 1))
         if self._learned and self.bias:
             side.append(("bias", 1))
         return CodeLayout(int(self.n_bits), tuple(side))
 
     def _fit_bias(self, Y: Float64Array, random: np.random.RandomState) -> None:
-        """Choose alpha, then the range of the bias byte, on some of the training vectors."""
+        """Choose alpha, and the ranges of the side bytes, on some of the training vectors."""
         chosen = random.permutation(len(Y))[:22_000]
         queries, base = Y[chosen[: len(chosen) // 11]], Y[chosen[len(chosen) // 11 :]]
         self.code_layout_ = CodeLayout(int(self.n_bits))
-        labels = nearest_mean(base, self._means)
-        residual = base - self._means[labels]
-        rebuilt = self.combine(self._search_codes(residual))
-        exact = (rebuilt * rebuilt).sum(axis=1) + 2 * (rebuilt * self._means[labels]).sum(axis=1)
+        means = self._means[nearest_mean(base, self._means)]
+        residual = base - means
+        bits = self._search_codes(residual)
+        if self.scale:
+            low, high = _range(1 / best_scales(residual, bits, self.matrix_, self._threads))
+            self.reach_low_ = max(low, 0.5 * float(high) / 255)
+            self.reach_step_ = max(high - self.reach_low_, 0.0) / 255
+        rebuilt = self._scales(residual, bits)[:, None] * self.combine(bits)
+        exact = (rebuilt * rebuilt).sum(axis=1) + 2 * (rebuilt * means).sum(axis=1)
         error = ((residual - rebuilt) ** 2).sum(axis=1)
         if self.alpha is not None:
             self.alpha_ = float(self.alpha)
         elif len(queries) >= 20:
-            self.alpha_ = self._best_alpha(queries[:1000], base, self._means[labels] + rebuilt, error)
-        values = exact + self.alpha_ * error
-        low, high = np.quantile(values, [0.0005, 0.9995])
-        room = 0.05 * (high - low)
-        self.bias_low_ = float(low - room)
-        self.bias_step_ = float(high - low + 2 * room) / 255
+            self.alpha_ = self._best_alpha(queries[:1000], base, means + rebuilt, error)
+        low, high = _range(exact + self.alpha_ * error)
+        self.bias_low_ = low
+        self.bias_step_ = (high - low) / 255
+
+    def _scale_bytes(self, residual: Float64Array, bits: Codes) -> npt.NDArray[np.uint8]:
+        """The byte of each vector's scale, best for its bits."""
+        reach = 1 / best_scales(residual, bits, self.matrix_, self._threads)
+        return np.clip(np.round((reach - self.reach_low_) / (self.reach_step_ or 1.0)), 0, 255).astype(np.uint8)
+
+    def _scales(self, residual: Float64Array, bits: Codes) -> Float64Array:
+        """The scales that bits are kept with; 1 where there are none."""
+        if not self.scale:
+            return np.ones(len(bits))
+        return self._decoded_scales(self._scale_bytes(residual, bits))
+
+    def _decoded_scales(self, byte: npt.NDArray[np.uint8]) -> Float64Array:
+        scales: Float64Array = 1 / (self.reach_low_ + self.reach_step_ * byte.astype(np.float64))
+        return scales
 
     def _best_alpha(
         self, queries: Float64Array, base: Float64Array, rebuilt: Float64Array, error: Float64Array
@@ -254,8 +299,10 @@ class AntiSparseEncoder(FrameEncoder):
         if self.cell_means is not None:
             size = self.code_layout_.place("mean")[1]
             columns.append((labels[:, None] >> (8 * np.arange(size)) & 255).astype(np.uint8))
+        if self.scale:
+            columns.append(self._scale_bytes(residual, bits)[:, None])
         if self.bias:
-            rebuilt = self.combine(bits)
+            rebuilt = self._scales(residual, bits)[:, None] * self.combine(bits)
             error = ((residual - rebuilt) ** 2).sum(axis=1)
             value = (rebuilt * rebuilt).sum(axis=1) + 2 * (rebuilt * self.means_[labels]).sum(axis=1)
             step = self.bias_step_ or 1.0
@@ -268,7 +315,10 @@ class AntiSparseEncoder(FrameEncoder):
         learned = self.means_ is not None
         objective: Objective = "euclidean" if learned else "cosine"
         flips = _FLIPS if self.effort == 3 else 0
-        correlations: npt.NDArray[np.float32] | None = None
+        if self.scale and self.effort >= 2:
+            return scaled_codes(
+                self._refiner, self.matrix_, Y, self.size_, _SWEEPS, max(flips, 1), self._threads, _TURNS
+            )[0]
         if learned and self.effort >= 2:
             bits = np.zeros((len(Y), -(-self.n_bits // 8)), np.uint8)
         else:
@@ -298,7 +348,10 @@ class AntiSparseEncoder(FrameEncoder):
         if self.means_ is None:
             return super()._reconstruct(codes)
         rows = self.code_layout_.rows(codes, "codes")
-        rebuilt: Float64Array = self.combine(rows) + self.means_[self.cells(rows)]
+        rebuilt = self.combine(rows)
+        if self.scale:
+            rebuilt *= self._decoded_scales(rows[:, self.code_layout_.place("scale")[0]])[:, None]
+        rebuilt += self.means_[self.cells(rows)]
         return rebuilt
 
     def _forget(self) -> None:
@@ -324,3 +377,10 @@ class AntiSparseEncoder(FrameEncoder):
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_prepared"}
+
+
+def _range(values: Float64Array) -> tuple[float, float]:
+    """Where nearly all values lie, and a little more."""
+    low, high = np.quantile(values, [0.0005, 0.9995])
+    room = 0.05 * (high - low)
+    return float(low - room), float(high + room)
