@@ -38,16 +38,13 @@ class Tables {
   void build(const ExactTables& exact, double bound, bool wide) {
     wide_ = wide;
     std::int32_t largest = 1;
-    for (std::size_t i = 0; i < exact.nibbles(); ++i)
+    for (std::size_t i = 0; i < exact.nibbles() - 2 * exact.side_weights.size(); ++i)
       largest = std::max(largest, *std::max_element(exact.nibble(i), exact.nibble(i) + 16));
     const double most = std::min(bound, static_cast<double>(exact.total + exact.side_total));
-    // An entry beyond the bound need not be told from the bound.
-    bounded_ = !wide || largest > most;
-    const double entry = std::min(static_cast<double>(largest), std::max(most, 1.0));
     // The largest entry; a wide sum of them all must fit 16 bits.
     const int cap = wide ? std::min<int>(63, static_cast<int>(65535 / exact.nibbles())) : 255;
     // Below 1 a step gains nothing: the sums are integers.
-    step_ = std::max(wide ? entry / cap : most / 254, 1.0);
+    step_ = std::max(wide ? static_cast<double>(largest) / cap : most / 254, 1.0);
     // Rounded down; the factor keeps the rounding of the quotient itself from reaching the next integer.
     const float inverse = static_cast<float>(step_ == 1 ? 1 : (1 - 1e-6) / step_);
     const float most_entry = static_cast<float>(cap);
@@ -55,18 +52,24 @@ class Tables {
     std::uint8_t* entries = entries_.data();
     for (std::size_t i = 0; i < used_; ++i)
       entries[i] = static_cast<std::uint8_t>(std::min(static_cast<float>(sums[i]) * inverse, most_entry));
+    if (wide) std::fill(entries + used_ - 32 * exact.side_weights.size(), entries + used_, std::uint8_t{0});
+    factors_.clear();
+    for (const std::int32_t weight : exact.side_weights)
+      factors_.push_back(static_cast<std::uint16_t>(std::min(256 * (1 - 1e-6) * weight / step_, 65535.0)));
   }
 
   bool wide() const { return wide_; }
-  bool bounded() const { return bounded_; }  // a smaller bound would make finer tables
   double step() const { return step_; }
   const std::uint8_t* data() const { return entries_.data(); }
+  // Side bytes reach further than an entry of a wide table: a byte counts for byte * factor / 256, rounded down.
+  const std::uint16_t* factors() const { return factors_.data(); }
 
  private:
-  bool wide_ = false, bounded_ = true;
+  bool wide_ = false;
   double step_ = 1;
   std::size_t used_;
   Aligned<std::uint8_t> entries_;  // and zeros for a byte more
+  std::vector<std::uint16_t> factors_;
 };
 
 #ifdef ANTISPARSE_TARGET_AVX2
@@ -183,16 +186,17 @@ inline void prune_narrow(const ScanJob& job, std::size_t first, std::size_t coun
 // even sums gather 256 times the odd ones too, which is taken off at the end.
 template <int queries>
 inline void prune_wide(const ScanJob& job, std::size_t first, std::size_t count, const std::uint8_t* const* tables,
-                       const Limit* limits, std::uint32_t* const* masks) {
+                       const std::uint16_t* const* factors, const Limit* limits, std::uint32_t* const* masks) {
   const __m256i low = _mm256_set1_epi8(15);
+  const std::size_t bit_bytes = job.bytes - job.side;
   for (std::size_t b = 0; b < count; ++b) {
     const std::uint8_t* codes = job.blocks + (first + b) * job.bytes * scan_block;
     __m256i both[queries], odd[queries];
     for (int q = 0; q < queries; ++q) both[q] = odd[q] = _mm256_setzero_si256();
-    for (std::size_t j = 0; j < job.bytes; j += 2) {
+    for (std::size_t j = 0; j < bit_bytes; j += 2) {
       __m256i nibbles[4];
       for (std::size_t i = 0; i < 2; ++i) {
-        // An odd last byte is paired with itself: the tables are padded with zeros.
+        // An odd last byte is paired with another, for which no table counts.
         const std::size_t byte = std::min(j + i, job.bytes - 1);
         const __m256i c = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes + byte * scan_block));
         nibbles[2 * i] = _mm256_and_si256(_mm256_srli_epi16(c, 4), low);
@@ -212,7 +216,15 @@ inline void prune_wide(const ScanJob& job, std::size_t first, std::size_t count,
       const __m256i even = _mm256_sub_epi16(both[q], _mm256_slli_epi16(odd[q], 8));
       // Back to the order of the codes: 0..15 and 16..31.
       const __m256i lo = _mm256_unpacklo_epi16(even, odd[q]), hi = _mm256_unpackhi_epi16(even, odd[q]);
-      const __m256i sums[2] = {_mm256_permute2x128_si256(lo, hi, 0x20), _mm256_permute2x128_si256(lo, hi, 0x31)};
+      __m256i sums[2] = {_mm256_permute2x128_si256(lo, hi, 0x20), _mm256_permute2x128_si256(lo, hi, 0x31)};
+      for (std::size_t j = 0; j < job.side; ++j) {
+        const __m256i factor = _mm256_set1_epi16(static_cast<short>(factors[q][j]));
+        for (int h = 0; h < 2; ++h) {
+          const auto* half = reinterpret_cast<const __m128i*>(codes + (bit_bytes + j) * scan_block + 16 * h);
+          const __m256i bytes = _mm256_slli_epi16(_mm256_cvtepu8_epi16(_mm_loadu_si128(half)), 8);
+          sums[h] = _mm256_adds_epu16(sums[h], _mm256_mulhi_epu16(bytes, factor));
+        }
+      }
       __m256i limit[2];
       if (job.terms()) {
         Limits::words(job, (first + b) * scan_block, limits[q], limit);
@@ -231,16 +243,20 @@ inline void prune_wide(const ScanJob& job, std::size_t first, std::size_t count,
 
 template <int queries>
 inline void prune_any(const ScanJob& job, std::size_t first, std::size_t count, const std::uint8_t* const* tables,
-                      const Limit* limits, std::uint32_t* const* masks, int most) {
+                      const std::uint16_t* const* factors, const Limit* limits, std::uint32_t* const* masks, int most) {
+  const std::size_t looked_up = factors ? job.bytes - job.side : job.bytes;
   for (std::size_t b = 0; b < count; ++b)
     for (int q = 0; q < queries; ++q) {
       const std::uint8_t* codes = job.blocks + (first + b) * job.bytes * scan_block;
       int sums[scan_block] = {};
-      for (std::size_t j = 0; j < job.bytes; ++j)
+      for (std::size_t j = 0; j < looked_up; ++j)
         for (std::size_t i = 0; i < scan_block; ++i) {
           const std::uint8_t c = codes[j * scan_block + i];
           sums[i] += tables[q][32 * j + (c >> 4)] + tables[q][32 * j + 16 + (c & 15)];
         }
+      for (std::size_t j = looked_up; j < job.bytes; ++j)
+        for (std::size_t i = 0; i < scan_block; ++i)
+          sums[i] += codes[j * scan_block + i] * factors[q][j - looked_up] >> 8;
       std::uint32_t mask = 0;
       for (std::size_t i = 0; i < scan_block; ++i) {
         float limit = limits[q].flat;
@@ -265,13 +281,13 @@ inline void prune_any(const ScanJob& job, std::size_t first, std::size_t count, 
 template <int queries>
 inline void prune_narrow(const ScanJob& job, std::size_t first, std::size_t count, const std::uint8_t* const* tables,
                          const Limit* limits, std::uint32_t* const* masks) {
-  prune_any<queries>(job, first, count, tables, limits, masks, 255);
+  prune_any<queries>(job, first, count, tables, nullptr, limits, masks, 255);
 }
 
 template <int queries>
 inline void prune_wide(const ScanJob& job, std::size_t first, std::size_t count, const std::uint8_t* const* tables,
-                       const Limit* limits, std::uint32_t* const* masks) {
-  prune_any<queries>(job, first, count, tables, limits, masks, 65535);
+                       const std::uint16_t* const* factors, const Limit* limits, std::uint32_t* const* masks) {
+  prune_any<queries>(job, first, count, tables, factors, limits, masks, 65535);
 }
 
 #endif

@@ -30,6 +30,7 @@ class ExactTables {
     for (std::size_t j = 0; j < bits; ++j) total += std::abs(static_cast<std::int64_t>(weights[j]));
     for (std::size_t j = 0; j < job.side; ++j) {
       const std::int32_t weight = job.side_weights[query * job.side + j];
+      side_weights.push_back(weight);
       std::int32_t* sums = &sums_[32 * (bytes + j)];
       for (std::int32_t value = 0; value < 16; ++value) {
         sums[value] = 16 * value * weight;
@@ -56,6 +57,7 @@ class ExactTables {
 
   std::int64_t total = 0;       // T
   std::int64_t side_total = 0;  // the most that side bytes add to D
+  std::vector<std::int32_t> side_weights;
 
  private:
   std::vector<std::int32_t> sums_;

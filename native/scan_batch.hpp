@@ -45,7 +45,7 @@ class ScanQuery {
     offset_ = offsets_ ? offsets_[cell] : 0;
     const double score = best.bound();
     const double most = most_disagreement(score - least_offset_);
-    if (!built_ || (tables_.bounded() && most < 0.85 * built_for_)) build(most);
+    if (!built_ || (!tables_.wide() && most < 0.85 * built_for_)) build(most);
     limit = {};
     limit.flat = limit.base = 65535;  // everything passes, unless something better is known
     const double bound = score - offset_;
@@ -104,6 +104,7 @@ class ScanQuery {
 
   bool wide() const { return tables_.wide(); }
   const std::uint8_t* tables() const { return tables_.data(); }
+  const std::uint16_t* factors() const { return tables_.factors(); }
 
   Best best;
   Limit limit;
@@ -145,15 +146,17 @@ template <int count>
 void prune_group(const ScanJob& job, ScanQuery* const* queries, std::size_t first, std::size_t blocks,
                  std::vector<std::uint32_t>& masks) {
   const std::uint8_t* tables[count];
+  const std::uint16_t* factors[count];
   Limit limits[count];
   std::uint32_t* out[count];
   for (int q = 0; q < count; ++q) {
     tables[q] = queries[q]->tables();
+    factors[q] = queries[q]->factors();
     limits[q] = queries[q]->limit;
     out[q] = masks.data() + q * blocks;
   }
   if (queries[0]->wide())
-    prune_wide<count>(job, first, blocks, tables, limits, out);
+    prune_wide<count>(job, first, blocks, tables, factors, limits, out);
   else
     prune_narrow<count>(job, first, blocks, tables, limits, out);
   for (int q = 0; q < count; ++q) queries[q]->collect(first, blocks, out[q]);

@@ -18,6 +18,7 @@ Labels = npt.NDArray[np.int64]
 _RIDGE = 1e-3  # of the mean of the diagonal
 _SWEEPS, _FLIPS = 20, 50  # of the encodings while learning
 _GAIN = 1e-3  # relative, of the held-out error: less in a round, twice, ends it
+_LEAST_SCALE = 1 / 64  # of vectors, where the mean is about 1: of those that equal their mean, say
 _CHUNK_ROWS = 16384
 
 
@@ -166,7 +167,7 @@ def scaled_codes(
 ) -> tuple[Codes, Float64Array]:
     """Codes b and scales s that make ``||r - s A b||`` small: codes for a scale, the best scale for them, and again."""
     exact = np.ascontiguousarray(residual)
-    scales = np.maximum(np.sqrt((exact * exact).sum(axis=1)) / size, 1e-6)
+    scales = np.maximum(np.sqrt((exact * exact).sum(axis=1)) / size, _LEAST_SCALE)
     rows = np.zeros((len(exact), -(-solver.m // 8)), np.uint8)
     for turn in range(turns + 1):
         correlations = solver.correlations(exact / scales[:, None], threads)
@@ -176,12 +177,12 @@ def scaled_codes(
 
 
 def best_scales(residual: Float64Array, rows: Codes, frame: Float64Array, threads: int) -> Float64Array:
-    """The s of least ``||r - s A b||``; small and positive where that is not."""
+    """The s of least ``||r - s A b||``, but for a least one."""
     signs = unpack(rows, frame.shape[1]).astype(np.float64)
     combined: Float64Array = project(signs, np.ascontiguousarray(frame.T), threads)
     size = (combined * combined).sum(axis=1)
     along = (residual * combined).sum(axis=1)
-    scales: Float64Array = np.maximum(np.divide(along, size, out=np.zeros_like(size), where=size > 0), 1e-6)
+    scales: Float64Array = np.maximum(np.divide(along, size, out=np.zeros_like(size), where=size > 0), _LEAST_SCALE)
     return scales
 
 

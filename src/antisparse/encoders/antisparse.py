@@ -242,9 +242,10 @@ class AntiSparseEncoder(FrameEncoder):
         residual = base - means
         bits = self._search_codes(residual)
         if self.scale:
-            low, high = _range(1 / best_scales(residual, bits, self.matrix_, self._threads))
-            self.reach_low_ = max(low, 0.5 * float(high) / 255)
-            self.reach_step_ = max(high - self.reach_low_, 0.0) / 255
+            # A few vectors equal their mean, and have a scale of nearly 0: they shall not set the range.
+            low, high = _range(1 / best_scales(residual, bits, self.matrix_, self._threads), 0.01, 0.5)
+            self.reach_low_ = max(low, high / 64)
+            self.reach_step_ = (high - self.reach_low_) / 255
         rebuilt = self._scales(residual, bits)[:, None] * self.combine(bits)
         exact = (rebuilt * rebuilt).sum(axis=1) + 2 * (rebuilt * means).sum(axis=1)
         error = ((residual - rebuilt) ** 2).sum(axis=1)
@@ -379,8 +380,8 @@ class AntiSparseEncoder(FrameEncoder):
         return {name: value for name, value in state.items() if name != "_prepared"}
 
 
-def _range(values: Float64Array) -> tuple[float, float]:
+def _range(values: Float64Array, tail: float = 0.0005, more: float = 0.05) -> tuple[float, float]:
     """Where nearly all values lie, and a little more."""
-    low, high = np.quantile(values, [0.0005, 0.9995])
-    room = 0.05 * (high - low)
+    low, high = np.quantile(values, [tail, 1 - tail])
+    room = more * (high - low)
     return float(low - room), float(high + room)
