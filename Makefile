@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SOURCES := pyproject.toml CMakeLists.txt $(shell find src native -type f -not -name '*.pyc' -not -name '*.pyi')
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo paper test lint format stubs bench bench-smoke sanitize clean help
+.PHONY: demo paper test lint format stubs bench bench-recall bench-smoke sanitize clean help
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/:/' | column -t -s:
@@ -36,6 +36,10 @@ format: $(VENV)/with-lint  ## rewrite the code in the house format
 stubs: $(VENV)/with-lint  ## regenerate src/antisparse/_core.pyi from the native module
 	$(BIN)/python -m nanobind.stubgen -q -m antisparse._core -o src/antisparse/_core.pyi
 
+bench-recall: $(VENV)/with-bench  ## recall at equal bytes against FAISS; DATA="FOLDER ..." names the sets (an hour)
+	$(BIN)/python benchmarks/recall.py $(or $(DATA),$(wildcard ../shared/data/photosift ../shared/data/siftsmall)) --slow \
+	  --json out/recall.json --plot out/recall.png
+
 bench bench-smoke: export OMP_NUM_THREADS = 1
 bench: $(VENV)/with-bench  ## every benchmark, peers in the same run (minutes)
 	$(BIN)/python benchmarks/solver.py --json out/solver.json
@@ -46,6 +50,7 @@ bench-smoke: $(VENV)/with-bench  ## the same on small sizes: does it run?
 	$(BIN)/python benchmarks/solver.py --smoke --json out/solver-smoke.json
 	$(BIN)/python benchmarks/search.py --smoke --json out/search-smoke.json
 	$(BIN)/python benchmarks/encoding.py --smoke --json out/encoding-smoke.json
+	$(BIN)/python benchmarks/recall.py --smoke --json out/recall-smoke.json --plot out/recall-smoke.png
 
 # The kernels' tests under the address and undefined-behaviour sanitizers (Linux, GCC).
 sanitize: $(VENV)-sanitize/with-test  ## the native tests under sanitizers
