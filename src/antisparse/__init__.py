@@ -18,6 +18,7 @@ from antisparse.errors import (
     UnsupportedError,
 )
 from antisparse.frames import BlockFrame, block_frame, gaussian_frame, tight_frame
+from antisparse.refine import anneal, refine
 from antisparse.spread import (
     SpreadPath,
     SpreadResult,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         load_encoder,
         save_encoder,
     )
+    from antisparse.learn import LearnedFrame, learn_frame
     from antisparse.search import CodeBase
 
 __version__ = version("antisparse")
@@ -55,6 +57,7 @@ __all__ = [
     "InputError",
     "InputTypeError",
     "LSHEncoder",
+    "LearnedFrame",
     "MissingDependencyError",
     "RankError",
     "SpectralHashEncoder",
@@ -63,15 +66,18 @@ __all__ = [
     "SpreadSolver",
     "StepLimitError",
     "UnsupportedError",
+    "anneal",
     "block_frame",
     "certificate",
     "from_lsb_first",
     "gaussian_frame",
     "hamming",
     "hamming_search",
+    "learn_frame",
     "load_encoder",
     "objective",
     "pack",
+    "refine",
     "save_encoder",
     "spread",
     "spread_bits",
@@ -87,7 +93,9 @@ _LAZY = {
     "CodeBase": "antisparse.search",
     "ITQEncoder": "antisparse.encoders",
     "LSHEncoder": "antisparse.encoders",
+    "LearnedFrame": "antisparse.learn",
     "SpectralHashEncoder": "antisparse.encoders",
+    "learn_frame": "antisparse.learn",
     "load_encoder": "antisparse.encoders",
     "save_encoder": "antisparse.encoders",
 }

@@ -1,0 +1,84 @@
+"""What each effort of AntiSparseEncoder costs and gains, beside FAISS PQ of as many bits.
+
+    python benchmarks/effort.py FOLDER [--base N] [--json FILE] | --smoke
+
+A folder holds base, learn and query files (docs/datasets.md). 128 bits, one thread; the error is the mean squared
+distance from a base vector to what its code rebuilds, over the variance; recall is of the rebuilt vectors' full scan.
+"""
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import faiss
+import numpy as np
+from timing import write_json
+
+from antisparse import AntiSparseEncoder, CodeBase
+from antisparse.datasets import Dataset, read_dataset, synthetic
+from antisparse.evaluation import exact_neighbors, recall_at
+
+Row = dict[str, Any]
+
+
+def measure(data: Dataset, bits: int) -> list[Row]:
+    """A row an effort, in a learned and in a drawn frame."""
+    base, query = np.asarray(data.base, np.float64), np.asarray(data.query, np.float64)
+    nearest = exact_neighbors(base, query, 1)[1]
+    variance = float(((base - base.mean(axis=0)) ** 2).sum(axis=1).mean())
+    rows: list[Row] = []
+    print(f"{data.name}: {len(base):,} x {base.shape[1]}, {bits} bits, one thread\n")
+    print(f"{'frame':>8} {'effort':>6} {'us/vector':>10} {'x PQ rate':>9} {'error':>7} {'recall@1':>9} {'@10':>6}")
+    learn = np.asarray(data.learn, np.float32)
+    index: Any = faiss.index_factory(base.shape[1], f"PQ{bits // 8}x8")
+    index.train(learn)
+    sample = np.ascontiguousarray(base[:5000], np.float32)
+    peer = min(_seconds(index.add, sample) for _ in range(3)) / len(sample)
+    for frame in ("learned", "tight"):
+        for effort in (0, 1, 2, 3):
+            encoder = AntiSparseEncoder(bits, frame=frame, effort=effort, random_state=0).fit(learn)
+            codes = encoder.transform(base)
+            encoder.set_params(n_threads=1)
+            seconds = min(_seconds(encoder.transform, sample) for _ in range(3)) / len(sample)
+            error = float(((base - encoder.inverse_transform(codes)) ** 2).sum(axis=1).mean()) / variance
+            ids = CodeBase(encoder, codes).search(query, 10)[1]
+            recall = [recall_at(ids, nearest, R) for R in (1, 10)]
+            row: Row = {"frame": frame, "effort": effort, "us": seconds * 1e6, "error": error, "recall": recall}
+            row["times_pq_rate"] = peer / seconds
+            rows.append(row)
+            print(
+                f"{frame:>8} {effort:6d} {row['us']:10.1f} {row['times_pq_rate']:9.2f} {error:7.4f} {recall[0]:9.3f} "
+                f"{recall[1]:6.3f}",
+                flush=True,
+            )
+    return rows
+
+
+def _seconds(function: Any, *arguments: Any) -> float:
+    start = time.perf_counter()
+    function(*arguments)
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    """Run everything and write the numbers."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("--base", type=int, default=100_000, help="vectors of the base to use")
+    parser.add_argument("--smoke", action="store_true", help="a small synthetic set, to see that it runs")
+    parser.add_argument("--json", type=Path, help="where to write the numbers")
+    arguments = parser.parse_args()
+    faiss.omp_set_num_threads(1)
+    if arguments.smoke:
+        data, bits = synthetic(1000, 16, 50, 1000), 32
+    elif arguments.folder:
+        whole, bits = read_dataset(arguments.folder), 128
+        data = Dataset(whole.base[: arguments.base], whole.learn, whole.query, None, whole.name)
+    else:
+        parser.error("name a folder with a data set, or --smoke")
+    write_json(arguments.json, {"faiss": faiss.__version__, "rows": measure(data, bits)})
+
+
+if __name__ == "__main__":
+    main()
