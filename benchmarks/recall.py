@@ -8,6 +8,7 @@ for FAISS. The whole base is scanned, and no float vectors are kept. Rates are o
 """
 
 import argparse
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,7 @@ def measure(data: Dataset, arguments: argparse.Namespace) -> list[Row]:
     for n_bytes in arguments.bytes:
         jobs += [(None, n_bytes)] + [(name, n_bytes) for name in peers_of(base.shape[1], n_bytes, arguments.slow)]
     jobs += [("RaBitQ1", 0)]
+    jobs = [job for job in jobs if job[0] is None or re.search(arguments.peers, job[0])]
     if arguments.smoke:
         jobs = [job for job in jobs if job[0] is None or "x8" not in job[0]]
     for name, n_bytes in jobs:
@@ -189,6 +191,7 @@ def main() -> None:
     parser.add_argument("folders", nargs="*", type=Path, help="data sets")
     parser.add_argument("--bytes", nargs="+", type=int, default=[8, 16, 24, 32])
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--peers", default="", help="those whose names this regular expression finds")
     parser.add_argument("--slow", action="store_true", help="residual quantisers too, whose encoding takes minutes")
     parser.add_argument("--smoke", action="store_true", help="a small set, to see that it runs")
     parser.add_argument("--json", type=Path, help="where to write the numbers")
