@@ -341,3 +341,14 @@ def test_learned_results_do_not_depend_on_the_batch(learned: CodeBase) -> None:
     assert (ids[:, 3:] == -1).all() and np.isinf(distances[:, 3:]).all() and (ids[:, :3] >= 0).all()
     empty = CodeBase(learned.encoder, learned.codes[:0])
     assert (empty.search(Q, 2)[1] == -1).all()
+
+
+@pytest.mark.parametrize("name", ["bias", "scale", "learned"])
+@pytest.mark.parametrize("power", [-300, -80, 60, 300])
+def test_learned_results_scale_with_the_data(name: str, power: int) -> None:
+    encoder = (LEARNED | ENCODERS)[name]
+    one, other = clone(encoder).fit(X), clone(encoder).fit(np.ldexp(X, power))
+    expected = CodeBase(one, one.transform(X)).search(Q, 7)
+    found = CodeBase(other, other.transform(np.ldexp(X, power))).search(np.ldexp(Q, power), 7)
+    np.testing.assert_array_equal(found[1], expected[1])
+    np.testing.assert_allclose(np.ldexp(found[0], -2 * power), expected[0], rtol=1e-6)
