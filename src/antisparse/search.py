@@ -95,7 +95,7 @@ class CodeBase:
         # scale_i = -2 s_i = -0.5 / reach_i, so that reach_i = 1 / (4 s_i).
         reach = np.array([encoder.reach_low_, encoder.reach_step_]) / 4
         bias = np.array([encoder.bias_low_, encoder.bias_step_])
-        self._scale_unit, self._score_unit = 1.0, _power_of_two(bias + [0, 255 * bias[1]])
+        self._scale_unit, self._score_unit = 1.0, _power_of_two(bias @ np.array([[1, 1], [0, 255]]))
         ranges = [*reach, *bias / self._score_unit]
         self._termed = self._scan(None, None, 0.0, self._scale_bytes, self._bias_bytes, ranges)
         self._term_bytes = 2
