@@ -37,7 +37,7 @@ stubs: $(VENV)/with-lint  ## regenerate src/antisparse/_core.pyi from the native
 	$(BIN)/python -m nanobind.stubgen -q -m antisparse._core -o src/antisparse/_core.pyi
 
 bench-recall: $(VENV)/with-bench  ## recall at equal bytes against FAISS; DATA="FOLDER ..." names the sets (an hour)
-	$(BIN)/python benchmarks/recall.py $(or $(DATA),$(wildcard ../shared/data/photosift ../shared/data/siftsmall)) --slow \
+	$(BIN)/python benchmarks/recall.py $(or $(DATA),$(dir $(wildcard ../shared/data/*/base.npy))) --slow \
 	  --json out/recall.json --plot out/recall.png
 
 bench bench-smoke: export OMP_NUM_THREADS = 1

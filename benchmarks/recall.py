@@ -130,7 +130,7 @@ def measure(data: Dataset, arguments: argparse.Namespace) -> list[Row]:
     print(f"{'bytes':>5} {'recall@1':>9} {'@10':>6} {'@100':>6} {'train s':>8} {'encode/s':>9}  method")
     rows = []
     jobs: list[tuple[str | None, int]] = []
-    for n_bytes in arguments.bytes:
+    for n_bytes in arguments.bytes or ([8, 16, 24, 32] if base.shape[1] <= 128 else [16, 32, 56]):
         jobs += [(None, n_bytes)] + [(name, n_bytes) for name in peers_of(base.shape[1], n_bytes, arguments.slow)]
     jobs += [("RaBitQ1", 0)]
     jobs = [job for job in jobs if job[0] is None or re.search(arguments.peers, job[0])]
@@ -189,7 +189,7 @@ def main() -> None:
     """Run everything and write the numbers."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="*", type=Path, help="data sets")
-    parser.add_argument("--bytes", nargs="+", type=int, default=[8, 16, 24, 32])
+    parser.add_argument("--bytes", nargs="+", type=int, help="8 16 24 32 up to 128 dimensions, 16 32 56 beyond")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--peers", default="", help="those whose names this regular expression finds")
     parser.add_argument("--slow", action="store_true", help="residual quantisers too, whose encoding takes minutes")
