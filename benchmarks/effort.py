@@ -6,14 +6,13 @@ A folder holds base, learn and query files (docs/datasets.md). 128 bits, one thr
 distance from a base vector to what its code rebuilds, over the variance; recall is of the rebuilt vectors' full scan.
 """
 
-import argparse
 import time
 from pathlib import Path
 from typing import Any
 
 import faiss
 import numpy as np
-from timing import write_json
+from timing import options, write_json
 
 from antisparse import AntiSparseEncoder, CodeBase
 from antisparse.datasets import Dataset, read_dataset, synthetic
@@ -61,11 +60,9 @@ def _seconds(function: Any, *arguments: Any) -> float:
 
 def main() -> None:
     """Run everything and write the numbers."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--base", type=int, default=100_000, help="vectors of the base to use")
-    parser.add_argument("--smoke", action="store_true", help="a small synthetic set, to see that it runs")
-    parser.add_argument("--json", type=Path, help="where to write the numbers")
     arguments = parser.parse_args()
     faiss.omp_set_num_threads(1)
     if arguments.smoke:

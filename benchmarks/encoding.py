@@ -6,7 +6,6 @@ One million random vectors of 48 dimensions in float32 (a memory-mapped file), e
 One thread for both sides. Also the cosine between vectors and what their codes rebuild.
 """
 
-import argparse
 import sys
 import tempfile
 import time
@@ -16,7 +15,7 @@ from typing import Any
 import faiss
 import numpy as np
 from search import resident
-from timing import write_json
+from timing import options, write_json
 
 from antisparse import AntiSparseEncoder, ITQEncoder, LSHEncoder
 
@@ -87,10 +86,7 @@ def cosines() -> dict[str, float]:
 
 def main() -> None:
     """Run everything and write the numbers."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--smoke", action="store_true", help="small sizes, to see that it runs")
-    parser.add_argument("--json", type=Path, help="where to write the numbers")
-    arguments = parser.parse_args()
+    arguments = options(__doc__).parse_args()
     faiss.omp_set_num_threads(1)
     numbers = throughput(20_000 if arguments.smoke else 1_000_000)
     write_json(arguments.json, {"faiss": faiss.__version__, "throughput": numbers, "cosine": cosines()})

@@ -16,7 +16,7 @@ from typing import Any
 import faiss
 import numpy as np
 import numpy.typing as npt
-from timing import write_json
+from timing import options, write_json
 
 from antisparse import AntiSparseEncoder, CodeBase
 from antisparse.datasets import Dataset, read_dataset
@@ -187,14 +187,12 @@ def kind(name: str) -> str:
 
 def main() -> None:
     """Run everything and write the numbers."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("folders", nargs="*", type=Path, help="data sets")
     parser.add_argument("--bytes", nargs="+", type=int, help="8 16 24 32 up to 128 dimensions, 16 32 56 beyond")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--peers", default="", help="those whose names this regular expression finds")
     parser.add_argument("--slow", action="store_true", help="residual quantisers too, whose encoding takes minutes")
-    parser.add_argument("--smoke", action="store_true", help="a small set, to see that it runs")
-    parser.add_argument("--json", type=Path, help="where to write the numbers")
     parser.add_argument("--plot", type=Path, help="where to draw them")
     arguments = parser.parse_args()
     sets = [read_dataset(folder) for folder in arguments.folders]

@@ -8,7 +8,6 @@ many dimensions as we have bits, for asymmetric and reconstruction. Codes and ve
 not depend on what they find, but for the few codes that pass the pruning.
 """
 
-import argparse
 import ctypes
 import os
 import resource
@@ -18,7 +17,7 @@ from typing import Any
 
 import faiss
 import numpy as np
-from timing import best, write_json
+from timing import best, options, write_json
 
 from antisparse import _core
 from antisparse.codes import scan_blocks
@@ -135,10 +134,7 @@ def resident() -> int:
 
 def main() -> None:
     """Run everything and write the numbers."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--smoke", action="store_true", help="small sizes, to see that it runs")
-    parser.add_argument("--json", type=Path, help="where to write the numbers")
-    arguments = parser.parse_args()
+    arguments = options(__doc__).parse_args()
     faiss.omp_set_num_threads(1)
     n, queries, repeats = (20_000, 20, 2) if arguments.smoke else (1_000_000, 100, 5)
     extra = memory(n, queries)

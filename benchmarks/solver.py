@@ -6,15 +6,13 @@ One thread unless said (`make bench` pins the BLAS to one too), best of several 
 scipy.optimize.linprog in several formulations of the same linear programme; the fastest is the peer.
 """
 
-import argparse
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.optimize import linprog
-from timing import best, write_json
+from timing import best, options, write_json
 
 from antisparse import SpreadSolver, _core, block_frame, certificate, spread, spread_path, tight_frame
 from antisparse._arrays import Float64Array
@@ -140,10 +138,7 @@ def high_dimension(smoke: bool) -> dict[str, Any]:
 
 def main() -> None:
     """Run everything and write the numbers."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--smoke", action="store_true", help="small sizes, to see that it runs")
-    parser.add_argument("--json", type=Path, help="where to write the numbers")
-    arguments = parser.parse_args()
+    arguments = options(__doc__).parse_args()
     write_json(
         arguments.json,
         {"against_peers": against_peers(arguments.smoke), "high_dimension": high_dimension(arguments.smoke)},

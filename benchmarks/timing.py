@@ -1,5 +1,6 @@
-"""Timing shared by the benchmarks: best of several runs, and how the numbers are written."""
+"""What the benchmarks share: their options, the best of several runs, and how the numbers are written."""
 
+import argparse
 import json
 import platform
 import sys
@@ -13,6 +14,16 @@ import scipy
 
 import antisparse
 from antisparse import _core
+
+
+def options(description: str | None) -> argparse.ArgumentParser:
+    """A parser with the options that every benchmark has."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("--smoke", action="store_true", help="small sizes, to see that it runs")
+    parser.add_argument("--json", type=Path, help="where to write the numbers")
+    return parser
 
 
 def best(repeats: int, function: Callable[..., Any], *arguments: Any, **options: Any) -> float:

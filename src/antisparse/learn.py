@@ -18,7 +18,7 @@ Labels = npt.NDArray[np.int64]
 _RIDGE = 1e-3  # of the mean of the diagonal
 _SWEEPS, _FLIPS = 20, 50  # of the encodings while learning
 _GAIN = 1e-3  # relative, of the held-out error: less in a round, twice, ends it
-_LEAST_SCALE = 1 / 64  # of vectors, where the mean is about 1: of those that equal their mean, say
+LEAST_SCALE = 1 / 64  # of vectors, where the mean is about 1: of those that equal their mean, say
 _CHUNK_ROWS = 16384
 
 
@@ -134,12 +134,7 @@ def learn_frame(
 
 
 def encode_residuals(
-    residual: Float64Array,
-    frame: Float64Array,
-    threads: int,
-    size: float | None,
-    sweeps: int = _SWEEPS,
-    flips: int = _FLIPS,
+    residual: Float64Array, frame: Float64Array, threads: int, size: float | None
 ) -> tuple[Codes, Float64Array | None]:
     """Annealed codes and, where `size` (that of a residual of scale 1) is given, scales; a few thousand at a time."""
     solver = Refiner(frame)
@@ -149,9 +144,9 @@ def encode_residuals(
         part = slice(start, start + _CHUNK_ROWS)
         if size is None or scales is None:
             correlations = solver.correlations(residual[part], threads)
-            solver.run(correlations, rows[part], sweeps, flips, TENURE, "euclidean", threads)
+            solver.run(correlations, rows[part], _SWEEPS, _FLIPS, TENURE, "euclidean", threads)
         else:
-            rows[part], scales[part] = scaled_codes(solver, frame, residual[part], size, sweeps, flips, threads, 1)
+            rows[part], scales[part] = scaled_codes(solver, frame, residual[part], size, _SWEEPS, _FLIPS, threads, 1)
     return rows, scales
 
 
@@ -167,22 +162,21 @@ def scaled_codes(
 ) -> tuple[Codes, Float64Array]:
     """Codes b and scales s that make ``||r - s A b||`` small: codes for a scale, the best scale for them, and again."""
     exact = np.ascontiguousarray(residual)
-    scales = np.maximum(np.sqrt((exact * exact).sum(axis=1)) / size, _LEAST_SCALE)
+    scales = np.maximum(np.sqrt((exact * exact).sum(axis=1)) / size, LEAST_SCALE)
     rows = np.zeros((len(exact), -(-solver.m // 8)), np.uint8)
     for turn in range(turns + 1):
         correlations = solver.correlations(exact / scales[:, None], threads)
         solver.run(correlations, rows, 0 if turn else sweeps, flips, TENURE, "euclidean", threads)
-        scales = best_scales(exact, rows, frame, threads)
+        signs = unpack(rows, solver.m).astype(np.float64)
+        scales = np.maximum(best_scales(exact, project(signs, np.ascontiguousarray(frame.T), threads)), LEAST_SCALE)
     return rows, scales
 
 
-def best_scales(residual: Float64Array, rows: Codes, frame: Float64Array, threads: int) -> Float64Array:
-    """The s of least ``||r - s A b||``, but for a least one."""
-    signs = unpack(rows, frame.shape[1]).astype(np.float64)
-    combined: Float64Array = project(signs, np.ascontiguousarray(frame.T), threads)
+def best_scales(vectors: Float64Array, combined: Float64Array) -> Float64Array:
+    """The s of least ``||y - s A b||``, at least 0, of vectors y and combinations A b."""
     size = (combined * combined).sum(axis=1)
-    along = (residual * combined).sum(axis=1)
-    scales: Float64Array = np.maximum(np.divide(along, size, out=np.zeros_like(size), where=size > 0), _LEAST_SCALE)
+    along = (vectors * combined).sum(axis=1)
+    scales: Float64Array = np.maximum(np.divide(along, size, out=np.zeros_like(size), where=size > 0), 0)
     return scales
 
 
@@ -238,7 +232,7 @@ def _moments(
 def _errors(
     residual: Float64Array, codes: Codes, scales: Float64Array | None, frame: Float64Array
 ) -> Iterator[tuple[slice, Float64Array]]:
-    """R - s A b, a block at a time."""
+    """The errors r - s A b, a block at a time."""
     for start in range(0, len(residual), _CHUNK_ROWS):
         part = slice(start, start + _CHUNK_ROWS)
         rebuilt = unpack(codes[part], frame.shape[1]).astype(np.float64) @ frame.T

@@ -15,7 +15,6 @@ from antisparse.frames import BlockFrame, Frame, frame_matrix
 Objective = Literal["euclidean", "cosine"]
 
 TENURE = 5  # flips for which a flipped bit stays: 2 walks in circles, 10 keeps too many from moving
-_CHUNK_ROWS = 16384
 
 
 def refine(

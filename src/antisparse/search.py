@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from antisparse._arrays import Float64Array, integer, thread_count
 from antisparse._core import ScanBase, project
-from antisparse.codes import BLOCK, cell_blocks, hamming_distances, scan_blocks, unpack
+from antisparse.codes import BLOCK, cell_blocks, hamming_distances, scan_blocks, scan_rows, unpack
 from antisparse.encoders.base import Encoder
 from antisparse.errors import InputError, UnsupportedError
 
@@ -145,7 +145,7 @@ class CodeBase:
         places = np.arange(self._n) if self._positions is None else np.flatnonzero(self._positions >= 0)
         ids = places if self._positions is None else self._positions[places]
         rows = np.zeros((self._n, layout.code_size), np.uint8)
-        kept = self._blocks[places // BLOCK, :, places % BLOCK]
+        kept = scan_rows(self._blocks, BLOCK * len(self._blocks))[places]
         rows[ids, : layout.bit_bytes] = kept[:, : layout.bit_bytes]
         if self._cell_ends is not None:
             at, size = layout.place("mean")

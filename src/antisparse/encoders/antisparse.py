@@ -1,5 +1,6 @@
 """Anti-sparse coding: the signs of the spread representation, in a frame drawn (the paper) or learned."""
 
+from functools import cached_property
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -11,11 +12,12 @@ from antisparse.encoders.base import FrameEncoder, require_shape
 from antisparse.errors import InputError
 from antisparse.evaluation import exact_neighbors
 from antisparse.frames import Frame
-from antisparse.learn import best_scales, learn_frame, nearest_mean, scaled_codes
+from antisparse.learn import LEAST_SCALE, best_scales, learn_frame, nearest_mean, scaled_codes
 from antisparse.refine import TENURE, Objective, Refiner
 from antisparse.spread import SpreadSolver
 
 _SWEEPS, _FLIPS = 40, 300  # of annealing at effort 2, and of tabu flips at effort 3
+_PREPARED = ("_solver", "_refiner")
 _TURNS = 2  # between codes and scales
 _ALPHAS = (0.0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0)
 _CLOSE = 0.33  # the part of the training queries that choose among them
@@ -155,8 +157,7 @@ class AntiSparseEncoder(FrameEncoder):
         if self.means_ is None:
             return super().terms(codes)
         rebuilt = self.combine(codes)
-        bias = (rebuilt * rebuilt).sum(axis=1) + 2 * (rebuilt * self.means_[self.cells(codes)]).sum(axis=1)
-        return np.full(len(rebuilt), -2.0), bias
+        return np.full(len(rebuilt), -2.0), _exact_bias(rebuilt, self.means_[self.cells(codes)])
 
     def cells(self, codes: Codes) -> npt.NDArray[np.int64]:
         """The number of each code row's mean."""
@@ -195,7 +196,8 @@ class AntiSparseEncoder(FrameEncoder):
         means = integer(self.means, "means", 1, 2**16 + 1)
         if self.alpha is not None:
             nonnegative(self.alpha, "alpha")
-        self._forget()
+        for name in _PREPARED:
+            self.__dict__.pop(name, None)
         self.size_ = self.alpha_ = self.bias_low_ = self.bias_step_ = self.reach_low_ = self.reach_step_ = 0.0
         self.means_: Float64Array | None = None
         if not self._learned:
@@ -203,10 +205,7 @@ class AntiSparseEncoder(FrameEncoder):
                 raise InputError(f"means = {means} needs frame='learned'; the others code vectors as they are")
             super()._fit(X, random)
             return
-        if boolean(self.center, "center") is False and self.pca is None:
-            Y = self._fit_reduction(X, False, None, X.shape[1])
-        else:
-            Y = self._fit_reduction(X, True, self.pca, X.shape[1])
+        Y = self._fit_reduction(X, boolean(self.center, "center"), self.pca, X.shape[1])
         if means > len(Y):
             raise InputError(f"means = {means}, but X has {len(Y)} vectors; lower it or fit on more vectors")
         learned = learn_frame(
@@ -241,33 +240,26 @@ class AntiSparseEncoder(FrameEncoder):
         self.code_layout_ = CodeLayout(int(self.n_bits))
         means = self._means[nearest_mean(base, self._means)]
         residual = base - means
-        bits = self._search_codes(residual)
+        rebuilt = self.combine(self._search_codes(residual))
         if self.scale:
             # A few vectors equal their mean, and have a scale of nearly 0: they shall not set the range.
-            low, high = _range(1 / best_scales(residual, bits, self.matrix_, self._threads), 0.01, 0.5)
+            low, high = _range(1 / np.maximum(best_scales(residual, rebuilt), LEAST_SCALE), 0.01, 0.5)
             self.reach_low_ = max(low, high / 64)
             self.reach_step_ = (high - self.reach_low_) / 255
-        rebuilt = self._scales(residual, bits)[:, None] * self.combine(bits)
-        exact = (rebuilt * rebuilt).sum(axis=1) + 2 * (rebuilt * means).sum(axis=1)
+            rebuilt *= self._decoded_scales(self._scale_bytes(residual, rebuilt))[:, None]
         error = ((residual - rebuilt) ** 2).sum(axis=1)
         if self.alpha is not None:
             self.alpha_ = float(self.alpha)
         elif len(queries) >= 20:
             self.alpha_ = self._best_alpha(queries, base, means + rebuilt, error)
-        low, high = _range(exact + self.alpha_ * error)
+        low, high = _range(_exact_bias(rebuilt, means) + self.alpha_ * error)
         self.bias_low_ = low
         self.bias_step_ = (high - low) / 255
 
-    def _scale_bytes(self, residual: Float64Array, bits: Codes) -> npt.NDArray[np.uint8]:
-        """The byte of each vector's scale, best for its bits."""
-        reach = 1 / best_scales(residual, bits, self.matrix_, self._threads)
+    def _scale_bytes(self, residual: Float64Array, combined: Float64Array) -> npt.NDArray[np.uint8]:
+        """The byte of each vector's scale, best for its A b."""
+        reach = 1 / np.maximum(best_scales(residual, combined), LEAST_SCALE)
         return np.clip(np.round((reach - self.reach_low_) / (self.reach_step_ or 1.0)), 0, 255).astype(np.uint8)
-
-    def _scales(self, residual: Float64Array, bits: Codes) -> Float64Array:
-        """The scales that bits are kept with; 1 where there are none."""
-        if not self.scale:
-            return np.ones(len(bits))
-        return self._decoded_scales(self._scale_bytes(residual, bits))
 
     def _decoded_scales(self, byte: npt.NDArray[np.uint8]) -> Float64Array:
         scales: Float64Array = 1 / (self.reach_low_ + self.reach_step_ * byte.astype(np.float64))
@@ -307,15 +299,16 @@ class AntiSparseEncoder(FrameEncoder):
         if self.cell_means is not None:
             size = self.code_layout_.place("mean")[1]
             columns.append((labels[:, None] >> (8 * np.arange(size)) & 255).astype(np.uint8))
-        if self.scale:
-            columns.append(self._scale_bytes(residual, bits)[:, None])
         if self.bias:
-            rebuilt = self._scales(residual, bits)[:, None] * self.combine(bits)
+            rebuilt = self.combine(bits)
+            if self.scale:
+                byte = self._scale_bytes(residual, rebuilt)
+                columns.append(byte[:, None])
+                rebuilt *= self._decoded_scales(byte)[:, None]
             error = ((residual - rebuilt) ** 2).sum(axis=1)
-            value = (rebuilt * rebuilt).sum(axis=1) + 2 * (rebuilt * self.means_[labels]).sum(axis=1)
+            value = _exact_bias(rebuilt, self.means_[labels]) + self.alpha_ * error
             step = self.bias_step_ or 1.0
-            byte = np.clip(np.round((value + self.alpha_ * error - self.bias_low_) / step), 0, 255)
-            columns.append(byte.astype(np.uint8)[:, None])
+            columns.append(np.clip(np.round((value - self.bias_low_) / step), 0, 255).astype(np.uint8)[:, None])
         return np.concatenate(columns, axis=1)
 
     def _search_codes(self, Y: Float64Array) -> Codes:
@@ -339,10 +332,7 @@ class AntiSparseEncoder(FrameEncoder):
             return bits
         if not learned:
             # A drawn frame has no scale of its own: that of the spread code.
-            combined = self.combine(bits)
-            size = (combined * combined).sum(axis=1)
-            along = (combined * Y).sum(axis=1)
-            scale = np.divide(along, size, out=np.zeros_like(size), where=size > 0)
+            scale = best_scales(Y, self.combine(bits))
             usable = scale > 0
             correlations = np.where(usable, correlations.T / np.where(usable, scale, 1), 0).T.astype(np.float32)
             found = bits.copy()
@@ -362,29 +352,24 @@ class AntiSparseEncoder(FrameEncoder):
         rebuilt += self.means_[self.cells(rows)]
         return rebuilt
 
-    def _forget(self) -> None:
-        self._prepared: tuple[SpreadSolver | None, Refiner | None] = (None, None)
-
-    @property
+    # Prepared when first needed; not kept by pickle and clone.
+    @cached_property
     def _solver(self) -> SpreadSolver:
-        # Not kept by pickle and clone: prepared anew where it is missing.
-        solver, refiner = getattr(self, "_prepared", (None, None))
-        if solver is None:
-            solver = SpreadSolver(self.frame_)
-            self._prepared = (solver, refiner)
-        return solver
+        return SpreadSolver(self.frame_)
 
-    @property
+    @cached_property
     def _refiner(self) -> Refiner:
-        solver, refiner = getattr(self, "_prepared", (None, None))
-        if refiner is None:
-            refiner = Refiner(self.frame_)
-            self._prepared = (solver, refiner)
-        return refiner
+        return Refiner(self.frame_)
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_prepared"}
+        return {name: value for name, value in state.items() if name not in _PREPARED}
+
+
+def _exact_bias(rebuilt: Float64Array, means: Float64Array) -> Float64Array:
+    """``||r||^2 + 2 mean . r`` of rebuilt residuals r."""
+    bias: Float64Array = (rebuilt * rebuilt).sum(axis=1) + 2 * (rebuilt * means).sum(axis=1)
+    return bias
 
 
 def _range(values: Float64Array, tail: float = 0.0005, more: float = 0.05) -> tuple[float, float]:

@@ -12,6 +12,7 @@ from antisparse._arrays import finite
 from antisparse.datasets import Dataset
 from antisparse.errors import InputError
 from antisparse.evaluation import exact_neighbors
+from antisparse.paper.bits import CURVES as SHARED
 from antisparse.paper.methods import Curve, fit_all, rank_all
 from antisparse.paper.ranking import draw, ladder
 from antisparse.paper.sample import Sample
@@ -19,19 +20,11 @@ from antisparse.paper.settings import Settings
 from antisparse.paper.study import Study, Track, recall_table
 
 CURVES: list[Curve] = [
-    ("lsh-gaussian", "NN_b"),
-    ("lsh", "NN_b"),
-    ("lsh", "NN_a"),
-    ("lsh", "NN_e"),
-    ("antisparse", "NN_b"),
-    ("antisparse", "NN_a"),
-    ("antisparse", "NN_a projection"),
-    ("antisparse", "NN_e"),
+    *SHARED,
     ("antisparse-tuned", "NN_b"),
     ("antisparse-tuned", "NN_e"),
     ("itq", "NN_b"),
     ("itq", "NN_e"),
-    ("spectral", "NN_b"),
 ]
 GRID = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)  # relative h to choose from
 _CHUNK = 16384
