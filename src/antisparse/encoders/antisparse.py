@@ -45,7 +45,7 @@ class AntiSparseEncoder(FrameEncoder):
         Vectors are coded relative to the nearest of so many means; its number takes one byte of the code up to 256, two
         beyond. More than one leaves reconstruction search alone: signs of different means do not compare.
     scale : bool
-        Give every vector a scale of its own, in one byte: worth it from some 20 bytes a vector on. Needs `bias`.
+        Give every vector a scale of its own, in one byte: worth it from some 16 bytes a vector on. Needs `bias`.
     bias : bool
         Keep in one byte what the search needs to know of a code beside its bits, with a share alpha of the code's own
         error (docs/learn.md). Without it that is computed from the bits, exactly, and takes 8 bytes in memory.
