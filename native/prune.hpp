@@ -133,6 +133,9 @@ inline void narrow_sums(const std::uint8_t* codes, std::size_t bytes, const std:
   const __m256i low = _mm256_set1_epi8(15);
   for (int q = 0; q < queries; ++q)
     for (int b = 0; b < blocks; ++b) sums[q][b] = _mm256_setzero_si256();
+#ifdef __GNUC__
+#pragma GCC unroll 8
+#endif
   for (std::size_t j = 0; j < bytes; ++j) {
     __m256i high_nibble[blocks], low_nibble[blocks];
     if (queries == 1)  // nothing is reused: ask for what comes next
@@ -146,8 +149,10 @@ inline void narrow_sums(const std::uint8_t* codes, std::size_t bytes, const std:
     for (int q = 0; q < queries; ++q) {
       const __m256i th = table(tables[q] + 32 * j), tl = table(tables[q] + 32 * j + 16);
       for (int b = 0; b < blocks; ++b) {
-        sums[q][b] = _mm256_adds_epu8(sums[q][b], _mm256_shuffle_epi8(th, high_nibble[b]));
-        sums[q][b] = _mm256_adds_epu8(sums[q][b], _mm256_shuffle_epi8(tl, low_nibble[b]));
+        // The two look-ups first: the sum, which may live in memory, then waits for one addition a byte.
+        const __m256i both =
+            _mm256_adds_epu8(_mm256_shuffle_epi8(th, high_nibble[b]), _mm256_shuffle_epi8(tl, low_nibble[b]));
+        sums[q][b] = _mm256_adds_epu8(sums[q][b], both);
       }
     }
   }
@@ -158,20 +163,23 @@ inline std::uint32_t at_most(__m256i sum, __m256i limit) {
 }
 
 // masks[q][b]: bit i is set where code i of block b may pass for query q.
-template <int queries>
+template <int queries, bool terms>
 inline void prune_narrow(const ScanJob& job, std::size_t first, std::size_t count, const std::uint8_t* const* tables,
                          const Limit* limits, std::uint32_t* const* masks) {
   __m256i flat[queries];
   for (int q = 0; q < queries; ++q) flat[q] = _mm256_set1_epi8(static_cast<char>(static_cast<int>(limits[q].flat)));
   const auto finish = [&](std::size_t b, int q, __m256i sum) {
     const std::size_t at = (first + b) * scan_block;
-    masks[q][b] = at_most(sum, job.terms() ? Limits::bytes(job, at, limits[q]) : flat[q]);
+    masks[q][b] = at_most(sum, terms ? Limits::bytes(job, at, limits[q]) : flat[q]);
   };
   std::size_t b = 0;
   constexpr int together = queries == 1 ? 4 : 2;
   for (; b + together <= count; b += together) {
     __m256i sums[queries][together];
-    narrow_sums<queries, together>(job.blocks + (first + b) * job.bytes * scan_block, job.bytes, tables, sums);
+    if (job.bytes == 8)  // known to the compiler, which unrolls it whole: a fifth faster for codes so short
+      narrow_sums<queries, together>(job.blocks + (first + b) * 8 * scan_block, 8, tables, sums);
+    else
+      narrow_sums<queries, together>(job.blocks + (first + b) * job.bytes * scan_block, job.bytes, tables, sums);
     for (int q = 0; q < queries; ++q)
       for (int i = 0; i < together; ++i) finish(b + i, q, sums[q][i]);
   }
@@ -180,6 +188,15 @@ inline void prune_narrow(const ScanJob& job, std::size_t first, std::size_t coun
     narrow_sums<queries, 1>(job.blocks + (first + b) * job.bytes * scan_block, job.bytes, tables, sums);
     for (int q = 0; q < queries; ++q) finish(b, q, sums[q][0]);
   }
+}
+
+template <int queries>
+inline void prune_narrow(const ScanJob& job, std::size_t first, std::size_t count, const std::uint8_t* const* tables,
+                         const Limit* limits, std::uint32_t* const* masks) {
+  if (job.terms())
+    prune_narrow<queries, true>(job, first, count, tables, limits, masks);
+  else
+    prune_narrow<queries, false>(job, first, count, tables, limits, masks);
 }
 
 // The same with 16-bit sums: even[i] holds codes 2 i, odd[i] codes 2 i + 1. Four entries below 64 add up in a byte; the
