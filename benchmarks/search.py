@@ -3,21 +3,22 @@
     python benchmarks/search.py [--smoke] [--json FILE]
 
 One million random codes of 64 to 512 bits, 100 queries, k = 10 (and others at 128 bits), one thread for both sides,
-best of five. The peers are IndexBinaryFlat for hamming; fast-scan PQ with as many bits, and fast-scan RaBitQ with as
-many dimensions as we have bits, for asymmetric and reconstruction. Codes and vectors are random: the scans' work does
-not depend on what they find, but for the few codes that pass the pruning.
+best of nine, in turn. The peers are IndexBinaryFlat for hamming; fast-scan PQ with as many bits, and fast-scan RaBitQ
+with as many dimensions as we have bits, for asymmetric and reconstruction. Codes and vectors are random: the scans' work
+does not depend on what they find, but for the few codes that pass the pruning.
 """
 
 import ctypes
 import os
 import resource
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import faiss
 import numpy as np
-from timing import best, options, write_json
+from timing import best, in_turn, options, write_json
 
 from antisparse import _core
 from antisparse.codes import scan_blocks
@@ -69,29 +70,35 @@ def one_length(bits: int, n: int, queries: int, repeats: int) -> Iterator[dict[s
     peers = {name: real_peer(name, bits, n) for name in (f"PQ{bits // 4}x4fs", "RaBitQfs")}
     Q = RNG.standard_normal((queries, bits)).astype(np.float32)
     for k in (1, 10, 100, 1000) if bits == 128 else (10,):
-        binary = best(repeats, flat.search, query_codes, k)
-        real = {name: best(repeats, index.search, Q, k) for name, index in peers.items()}
-        for method, base, w, u in (
-            ("hamming", plain, signs, ones),
-            ("asymmetric", plain, weights, units),
-            ("reconstruction", termed, weights, units),
-        ):
-            seconds = best(repeats, base.search, w, u, k, 1)
+        jobs: dict[str, Any] = {"IndexBinaryFlat": partial(flat.search, query_codes, k)}
+        jobs |= {name: partial(index.search, Q, k) for name, index in peers.items()}
+        methods = {
+            "hamming": (plain, signs, ones),
+            "asymmetric": (plain, weights, units),
+            "reconstruction": (termed, weights, units),
+        }
+        jobs |= {method: partial(base.search, w, u, k, 1) for method, (base, w, u) in methods.items()}
+        times = in_turn(repeats, jobs)
+        for method, (base, w, u) in methods.items():
+            seconds = times[method]
             size = bits // 8 + (4 if base is termed else 0)
             row: dict[str, Any] = {"bits": bits, "k": k, "method": method, "ms": seconds / queries * 1e3}
             row["gcodes_per_s"] = n * queries / seconds / 1e9
-            row["ratios"] = {name: value / seconds for name, value in real.items()}
-            if method == "hamming":
-                row["ratios"] = {"IndexBinaryFlat": binary / seconds}
+            names = ["IndexBinaryFlat"] if method == "hamming" else list(peers)
+            row["ratios"] = {name: times[name] / seconds for name in names}
             if bits == 128 and k == 10:
-                alone = best(4 * repeats, base.search, w[:1], u[:1], k, 1)
-                # A second CPU is the first thing a busy machine takes away: many tries, in turn.
-                turns = [[best(1, base.search, w, u, k, threads) for threads in (1, 2)] for _ in range(8 * repeats)]
-                row["two_threads"] = min(one for one, _ in turns) / min(two for _, two in turns)
-                row["single_gb_per_s"] = n * size / alone / 1e9
+                # A second CPU is the first thing a busy machine takes away: many tries.
+                turns: dict[str, Any] = {
+                    "one": partial(base.search, w, u, k, 1),
+                    "two": partial(base.search, w, u, k, 2),
+                    "alone": partial(base.search, w[:1], u[:1], k, 1),
+                    "peer": partial(flat.search, query_codes[:1], k),
+                }
+                more = in_turn(8 * repeats, turns)
+                row["two_threads"] = more["one"] / more["two"]
+                row["single_gb_per_s"] = n * size / more["alone"] / 1e9
                 if method == "hamming":
-                    peer = best(4 * repeats, flat.search, query_codes[:1], k)
-                    row["ratios"]["IndexBinaryFlat, a single query"] = peer / alone
+                    row["ratios"]["IndexBinaryFlat, a single query"] = more["peer"] / more["alone"]
             text = ", ".join(f"{value:.2f} {name}" for name, value in row["ratios"].items())
             rate = row["gcodes_per_s"]
             print(f"{bits:5d} {k:5d} {method:>15} {row['ms']:9.3f} {rate:9.2f} {rate * size:6.1f}  {text}", flush=True)
@@ -136,7 +143,7 @@ def main() -> None:
     """Run everything and write the numbers."""
     arguments = options(__doc__).parse_args()
     faiss.omp_set_num_threads(1)
-    n, queries, repeats = (20_000, 20, 2) if arguments.smoke else (1_000_000, 100, 5)
+    n, queries, repeats = (20_000, 20, 2) if arguments.smoke else (1_000_000, 100, 9)
     extra = memory(n, queries)
     print(f"searching {n} codes with {queries} queries adds {extra:.1f} MB to the process\n")
     write_json(arguments.json, {"faiss": faiss.__version__, "memory_mb": extra, "scan": table(n, queries, repeats)})

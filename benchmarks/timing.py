@@ -36,6 +36,12 @@ def best(repeats: int, function: Callable[..., Any], *arguments: Any, **options:
     return min(times)
 
 
+def in_turn(repeats: int, functions: dict[str, Callable[[], Any]]) -> dict[str, float]:
+    """Seconds of the fastest call of each, called in turn: what disturbs one of them disturbs its neighbours too."""
+    times = [{name: best(1, function) for name, function in functions.items()} for _ in range(repeats)]
+    return {name: min(one[name] for one in times) for name in functions}
+
+
 def write_json(path: Path | None, numbers: dict[str, Any]) -> None:
     """The numbers with the command and the versions that made them."""
     if path is None:
