@@ -4,8 +4,8 @@
 
 One million random codes of 64 to 512 bits, 100 queries, k = 10 (and others at 128 bits), one thread for both sides,
 best of nine, in turn. The peers are IndexBinaryFlat for hamming; fast-scan PQ with as many bits, and fast-scan RaBitQ
-with as many dimensions as we have bits, for asymmetric and reconstruction. Codes and vectors are random: the scans' work
-does not depend on what they find, but for the few codes that pass the pruning.
+with as many dimensions as we have bits, for asymmetric and reconstruction. Codes and vectors are random: the scans'
+work does not depend on what they find, but for the few codes that pass the pruning.
 """
 
 import ctypes
