@@ -1,11 +1,12 @@
 // Single-bit flips: the best one at a time, as long as it gains, or (tabu) even where it loses, with the best signs met
-// kept. A flip costs one pass over the row of G.
+// kept. A flip costs one pass over the row of G, which looks for the next flip on its way.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <cstdint>
 #include <limits>
+#include <vector>
 
 #include "refine_frame.hpp"
 
@@ -14,98 +15,168 @@ namespace antisparse::ANTISPARSE_ISA {
 class Flips {
  public:
   explicit Flips(const RefineFrame& frame)
-      : b(frame.stride), frame_(frame), c_(frame.stride), p_(frame.stride), until_(frame.stride), best_(frame.stride) {
-    // Padding stays out for good: no step is as late.
-    std::fill(&until_[0] + frame.m, &until_[0] + frame.stride, std::numeric_limits<float>::infinity());
+      : b(frame.stride), frame_(frame), c_(frame.stride), p_(frame.stride), g_(frame.stride) {}
+
+  // Take the signs `b` and the correlations of a vector: G b and what follows from it, afresh.
+  void start(const float* correlations) {
+    std::copy_n(correlations, frame_.m, c_.data());
+    multiply();
+    P along = P::all(0), size = P::all(0), largest = P::all(0);
+    for (std::size_t j = 0; j < frame_.stride; j += P::lanes) {
+      along = fma(P::load(&b[j]), P::load(&c_[j]), along);
+      size = fma(P::load(&b[j]), P::load(&p_[j]), size);
+      largest = largest + P::load(frame_.diagonals() + j);
+    }
+    along_ = sum(along);
+    size_ = sum(size);
+    least_size_ = 1e-6f * sum(largest);  // what rounding may make of A b = 0, where the cosine is taken for 0
   }
 
-  // Improve the signs `b` for the correlations given.
-  void run(const float* correlations, std::size_t flips, std::size_t tenure, Objective objective) {
-    start(correlations);
-    if (objective == Objective::euclidean)
-      search(flips, tenure, [](P b, P c, P p, P g) { return fma(b, c - p, g); });  // a quarter of the change
-    else
-      search(flips, tenure, [this](P b, P c, P p, P g) {
-        const P along = fma(P::all(-2), b * c, P::all(along_));
-        const P size = fma(P::all(4), g - b * p, P::all(size_));
-        return select(P::all(least_size_) < size, P::all(-1) * along * abs(along) / size, P::all(0)) - P::all(value_);
-      });
+  // Improve the signs, once started; with the Euclidean objective s A b shall rebuild y, for the scale s given.
+  void run(std::size_t flips, std::size_t tenure, Objective objective, float scale) {
+    prepare(flips, tenure, scale);
+    for (std::size_t i = 0; i < flips; ++i)
+      if (!(objective == Objective::euclidean ? step_euclidean() : step_cosine())) break;
+    for (; count_ > 0; --count_) b[since_[count_ - 1]] *= -1;  // back to the best signs met
   }
 
-  Aligned<float> b;  // signs
+  // Of the signs last started with.
+  float along() const { return along_; }  // c.b
+  float size() const { return size_; }    // b.G b
+  // The s of least ||y - s A b||, at least that given.
+  float scale(float least) const { return size_ > least_size_ ? std::max(along_ / size_, least) : least; }
+
+  Aligned<float> b;  // signs, and zeros
 
  private:
   using P = Pack<float>;
-
-  void start(const float* correlations) {
-    std::copy_n(correlations, frame_.m, c_.data());
-    std::fill_n(until_.data(), frame_.m, 0.0f);
-    std::memset(p_.data(), 0, p_.size() * sizeof(float));
-    for (std::size_t i = 0; i < frame_.m; ++i) add(i, b[i]);
-    along_ = size_ = 0;
-    float largest = 0;
-    for (std::size_t j = 0; j < frame_.m; ++j) {
-      along_ += b[j] * c_[j];
-      size_ += b[j] * p_[j];
-      largest += frame_.diagonal(j);
-    }
-    least_size_ = 1e-6f * largest;  // what rounding may make of A b = 0, where the cosine is taken for 0
-    value_ = cosine_cost();
-  }
+  static constexpr float kept = std::numeric_limits<float>::infinity();  // in place of the diagonal: may not flip
 
   // Falls as the cosine of y and A b rises.
   float cosine_cost() const { return size_ > least_size_ ? -along_ * std::fabs(along_) / size_ : 0; }
 
-  // p += weight G_i.
-  void add(std::size_t i, float weight) {
-    const P w = P::all(weight);
-    const float* row = frame_.row(i);
-    for (std::size_t j = frame_.first(i) / P::lanes * P::lanes; j < frame_.end(i); j += P::lanes)
-      fma(w, P::load(row + j), P::load(&p_[j])).store(&p_[j]);
+  // p = G b.
+  void multiply() {
+    constexpr std::size_t packs = 4, width = packs * P::lanes;
+    for (std::size_t j = 0; j < frame_.stride; j += width) {
+      const std::size_t count = std::min(packs, (frame_.stride - j) / P::lanes);
+      const std::size_t last = std::min(j + width, frame_.m) - 1;
+      P total[packs] = {P::all(0), P::all(0), P::all(0), P::all(0)};
+      if (j < frame_.m)
+        for (std::size_t i = frame_.first(j); i < frame_.end(last); ++i) {
+          const P sign = P::all(b[i]);
+          const float* row = frame_.row(i) + j;
+          if (count == packs)
+            for (std::size_t k = 0; k < packs; ++k) total[k] = fma(sign, P::load(row + k * P::lanes), total[k]);
+          else
+            for (std::size_t k = 0; k < count; ++k) total[k] = fma(sign, P::load(row + k * P::lanes), total[k]);
+        }
+      for (std::size_t k = 0; k < count; ++k) total[k].store(&p_[j + k * P::lanes]);
+    }
   }
 
-  // `cost` gives the change of the objective by a flip, from b, c, p = G b and the diagonal g.
-  template <class Cost>
-  void search(std::size_t flips, std::size_t tenure, const Cost& cost) {
-    const P infinity = P::all(std::numeric_limits<float>::infinity());
-    float change = 0, least_change = 0;
-    bool away = false;  // from the best signs met
-    for (std::size_t step = 1; step <= flips; ++step) {
-      const P now = P::all(static_cast<float>(step));
-      P low = infinity, where = P::all(0), at = P::count();
-      for (std::size_t j = 0; j < frame_.m; j += P::lanes, at = at + P::all(P::lanes)) {
-        const P value = cost(P::load(&b[j]), P::load(&c_[j]), P::load(&p_[j]), P::load(frame_.diagonals() + j));
-        const P allowed = select(P::load(&until_[j]) < now, value, infinity);
-        const P less = allowed < low;
-        low = select(less, allowed, low);
-        where = select(less, at, where);
-      }
-      const float gain = least(low);
-      if (!(gain < std::numeric_limits<float>::infinity()) || (tenure == 0 && !(gain < 0))) break;
-      const std::size_t i = static_cast<std::size_t>(least(select(P::all(gain) < low, infinity, where)));  // the first
-      if (!away && !(gain < 0)) {
-        std::copy_n(b.data(), frame_.m, best_.data());
-        away = true;
-      }
-      along_ -= 2 * b[i] * c_[i];
-      size_ += 4 * (frame_.diagonal(i) - b[i] * p_[i]);
-      value_ = cosine_cost();
-      add(i, -2 * b[i]);
-      b[i] = -b[i];
-      until_[i] = static_cast<float>(step + tenure);
-      change += gain;
-      // A gain that rounding could have made is none.
-      if (change < least_change - 1e-6f * std::fabs(least_change)) {
-        least_change = change;
-        away = false;
-      }
+  // The least cost in each lane, and where; on the way p follows the last flip.
+  struct Least {
+    P low = P::all(kept), where = P::all(0);
+    void offer(P value, P at) {
+      where = select(value < low, at, where);
+      low = min(value, low);
     }
-    if (away) std::copy_n(best_.data(), frame_.m, b.data());
+  };
+  template <class Cost>
+  Least scan(const Cost& cost) {
+    Least even, odd;  // two chains of comparisons, which do not wait for each other
+    const P weight = P::all(weight_), two = P::all(2 * P::lanes);
+    P at = P::count(), after = at + P::all(P::lanes);
+    const float *row = row_, *g = g_.data();
+    float* p = p_.data();
+    const auto next = [&](std::size_t j) {
+      const P moved = fma(weight, P::load(row + j), P::load(p + j));
+      moved.store(p + j);
+      return cost(j, moved, P::load(g + j));
+    };
+    for (std::size_t j = 0, end = frame_.m; j < end; j += 2 * P::lanes) {  // the padding is even too
+      even.offer(next(j), at);
+      odd.offer(next(j + P::lanes), after);
+      at = at + two;
+      after = after + two;
+    }
+    // The first of equals.
+    const P less = odd.low < even.low, more = even.low < odd.low;
+    const P first = min(even.where, odd.where);
+    return {min(even.low, odd.low), select(less, odd.where, select(more, even.where, first))};
+  }
+
+  void prepare(std::size_t flips, std::size_t tenure, float scale) {
+    std::copy_n(frame_.diagonals(), frame_.stride, g_.data());
+    std::fill(&g_[0] + frame_.m, &g_[0] + frame_.stride, kept);
+    recent_.assign(std::min(tenure, frame_.m), frame_.m);  // past m flips all are kept
+    next_ = 0;
+    since_.resize(std::max(since_.size(), flips));
+    count_ = 0;
+    inverse_ = 1 / scale;
+    row_ = frame_.row(0);
+    weight_ = change_ = least_change_ = 0;
+  }
+
+  bool step_euclidean() {
+    const P inverse = P::all(inverse_);  // the cost is a quarter of the change over s^2
+    return step(
+        [&](std::size_t j, P p, P g) { return fma(P::load(&b[j]), fma(inverse, P::load(&c_[j]), P::all(-1) * p), g); });
+  }
+
+  bool step_cosine() {
+    value_ = cosine_cost();
+    return step([&](std::size_t j, P p, P g) {
+      const P sign = P::load(&b[j]);
+      const P along = fma(P::all(-2), sign * P::load(&c_[j]), P::all(along_));
+      const P size = fma(P::all(4), g - sign * p, P::all(size_));
+      const P cost = select(P::all(least_size_) < size, P::all(-1) * along * abs(along) / size, P::all(0));
+      return select(g < P::all(kept), cost - P::all(value_), g);
+    });
+  }
+
+  // Flip the bit of least cost; false where none may, or, without tenure, none gains. `cost` gives the change of the
+  // objective by the flip of each bit, from its column, p = G b and the diagonal.
+  template <class Cost>
+  bool step(const Cost& cost) {
+    const Least found = scan(cost);
+    const float gain = least(found.low);
+    if (!(gain < (recent_.empty() ? 0 : kept))) return false;
+    // The first of equals.
+    const std::size_t i = static_cast<std::size_t>(least(select(P::all(gain) < found.low, P::all(kept), found.where)));
+    along_ -= 2 * b[i] * c_[i];
+    size_ += 4 * (frame_.diagonal(i) - b[i] * p_[i]);
+    row_ = frame_.row(i);
+    weight_ = -2 * b[i];
+    b[i] = -b[i];
+    if (!recent_.empty()) {
+      std::size_t& oldest = recent_[next_];
+      next_ = next_ + 1 == recent_.size() ? 0 : next_ + 1;
+      if (oldest < frame_.m) g_[oldest] = frame_.diagonal(oldest);
+      g_[i] = kept;
+      oldest = i;
+    }
+    change_ += gain;
+    // A gain that rounding could have made is none.
+    const bool better = change_ < least_change_ - 1e-6f * std::fabs(least_change_);
+    least_change_ = better ? change_ : least_change_;
+    since_[count_] = static_cast<std::uint32_t>(i);
+    count_ = better ? 0 : count_ + 1;
+    return true;
   }
 
   const RefineFrame& frame_;
-  Aligned<float> c_, p_, until_, best_;  // correlations, G b, the last step that may not flip a bit, the best signs
-  float along_ = 0, size_ = 0, least_size_ = 0, value_ = 0;  // c.b, b.G b, and the cosine's cost
+  Aligned<float> c_, p_, g_;                                 // correlations, G b, the diagonal or `kept`
+  float along_ = 0, size_ = 0, least_size_ = 0, value_ = 0;  // c.b, b.G b, what counts as none, the cosine's cost
+  float inverse_ = 1;                                        // of the scale
+  const float* row_ = nullptr;                               // of G, and its weight: the last flip, not yet in p
+  float weight_ = 0;
+  float change_ = 0, least_change_ = 0;  // of the cost, now and at its best
+  std::vector<std::size_t> recent_;      // the last flips, as a ring
+  std::size_t next_ = 0;
+  std::vector<std::uint32_t> since_;  // the flips since the best signs met
+  std::size_t count_ = 0;
 };
 
 }  // namespace antisparse::ANTISPARSE_ISA

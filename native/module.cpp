@@ -295,11 +295,36 @@ nb::ndarray<nb::numpy, double> project(Matrix<double> x, Matrix<double> m, unsig
   return owned(std::move(out), {job.n, job.columns});
 }
 
+// The column k of m of least half[k] - x.m_k, for every row x.
+nb::ndarray<nb::numpy, std::int64_t> nearest(Matrix<double> x, Matrix<double> m, Vector half, unsigned threads) {
+  if (x.shape(1) != m.shape(0) || half.shape(0) != m.shape(1) || m.shape(1) == 0)
+    throw std::invalid_argument("the matrices do not fit");
+  auto labels = array<std::int64_t>(x.shape(0));
+  ProjectJob job;
+  job.x = x.data();
+  job.m = m.data();
+  job.half = half.data();
+  job.nearest = labels.get();
+  job.n = x.shape(0);
+  job.d = x.shape(1);
+  job.columns = m.shape(1);
+  job.threads = threads;
+  {
+    nb::gil_scoped_release release;
+    kernels().project(job);
+  }
+  return owned(std::move(labels), {job.n});
+}
+
+using Scales = nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
 // Improve code rows in place.
-void refine(Matrix<float> correlations, Matrix<float> gram,
-            nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> ends, std::size_t sweeps,
-            std::size_t flips, std::size_t tenure, bool cosine,
-            nb::ndarray<std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu> bits, unsigned threads) {
+nb::typed<nb::tuple, nb::any, nb::any> refine(
+    Matrix<float> correlations, Matrix<float> gram,
+    nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> ends, std::size_t sweeps,
+    std::size_t flips, std::size_t tenure, bool cosine,
+    nb::ndarray<std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu> bits, unsigned threads,
+    std::optional<Scales> scales, std::size_t turns, float least_scale) {
   RefineJob job;
   job.n = correlations.shape(0);
   job.m = correlations.shape(1);
@@ -323,8 +348,22 @@ void refine(Matrix<float> correlations, Matrix<float> gram,
   job.objective = cosine ? Objective::cosine : Objective::euclidean;
   job.bits = bits.data();
   job.threads = threads;
-  nb::gil_scoped_release release;
-  kernels().refine(job);
+  if (scales) {
+    if (scales->shape(0) != job.n) throw std::invalid_argument("the scales do not fit");
+    job.scales = scales->data();
+    job.least_scale = least_scale;
+    job.turns = turns;
+  } else if (turns > 0) {
+    throw std::invalid_argument("turns need scales");
+  }
+  auto along = array<float>(job.n), size = array<float>(job.n);
+  job.along = along.get();
+  job.size = size.get();
+  {
+    nb::gil_scoped_release release;
+    kernels().refine(job);
+  }
+  return nb::make_tuple(owned(std::move(along), {job.n}), owned(std::move(size), {job.n}));
 }
 
 }  // namespace
@@ -349,8 +388,12 @@ NB_MODULE(_core, m) {
       },
       "rows"_a.noconvert(), "Orthonormalise the rows in place; False where they are dependent.");
   m.def("project", &project, "x"_a.noconvert(), "m"_a.noconvert(), "threads"_a, "x @ m, row by row alike.");
+  m.def("nearest", &nearest, "x"_a.noconvert(), "m"_a.noconvert(), "half"_a.noconvert(), "threads"_a,
+        "The first column k of m of least half[k] - x @ m[:, k], for every row.");
   m.def("refine", &refine, "correlations"_a.noconvert(), "gram"_a.noconvert(), "ends"_a.noconvert(), "sweeps"_a,
-        "flips"_a, "tenure"_a, "cosine"_a, "bits"_a.noconvert(), "threads"_a, "Improve code rows in place.");
+        "flips"_a, "tenure"_a, "cosine"_a, "bits"_a.noconvert(), "threads"_a,
+        "scales"_a.noconvert().none() = nb::none(), "turns"_a = 0, "least_scale"_a = 0,
+        "Improve code rows in place, scales too; returns c.b and b.G b of every row.");
   nb::class_<ScanBase>(m, "ScanBase", "Codes in scan layout with their terms, ready to be searched.")
       .def(nb::init<ScanBase::Codes, std::size_t, std::size_t, std::optional<ScanBase::Terms>,
                     std::optional<ScanBase::Terms>, float, std::size_t, std::optional<ScanBase::Longs>,

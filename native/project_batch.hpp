@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 
 #include "aligned.hpp"
 #include "linear.hpp"
@@ -24,11 +25,21 @@ inline void project(const ProjectJob& job) {
       for (std::size_t row = task * chunk; row < end; row += tile) {
         const std::size_t count = std::min(tile, end - row);
         std::copy_n(job.x + row * job.d, count * job.d, rows.data());
+        T least[tile];
+        std::fill_n(least, tile, std::numeric_limits<T>::infinity());
+        if (job.nearest) std::fill_n(job.nearest + row, count, std::int64_t{0});
         for (std::size_t p = 0; p < panels; ++p) {
           combine_panel<T, tile>(out.data(), panel, &packed[p * job.d * panel], rows.data(), job.d, job.d);
-          for (std::size_t v = 0; v < count; ++v)
-            std::copy_n(&out[v * panel], std::min(panel, job.columns - p * panel),
-                        job.out + (row + v) * job.columns + p * panel);
+          const std::size_t width = std::min(panel, job.columns - p * panel);
+          for (std::size_t v = 0; v < count; ++v) {
+            if (job.out) std::copy_n(&out[v * panel], width, job.out + (row + v) * job.columns + p * panel);
+            for (std::size_t j = 0; job.nearest && j < width; ++j) {
+              const T value = job.half[p * panel + j] - out[v * panel + j];
+              if (!(value < least[v])) continue;
+              least[v] = value;
+              job.nearest[row + v] = static_cast<std::int64_t>(p * panel + j);
+            }
+          }
         }
       }
     };

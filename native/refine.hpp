@@ -20,7 +20,12 @@ struct RefineJob {
   std::size_t flips = 0;   // at most, after that
   std::size_t tenure = 0;  // flips for which a flipped bit stays; 0 takes flips only while they gain
   Objective objective = Objective::euclidean;
+  float* scales =
+      nullptr;            // where vectors have scales (s A b rebuilds y): a first one, and then the best for the signs
+  std::size_t turns = 0;  // with scales: how often flips go on from the best one
+  float least_scale = 0;
   std::uint8_t* bits = nullptr;  // n x ceil(m / 8), the first bit of a byte its most significant: read and written
+  float *along = nullptr, *size = nullptr;  // of the signs found: c.b and b.G b
   unsigned threads = 1;
 };
 

@@ -7,24 +7,53 @@
 
 namespace antisparse::ANTISPARSE_ISA {
 
+// A thread's share of a RefineJob.
+class Refinery {
+ public:
+  static constexpr std::size_t group = Anneal::width;  // vectors a task
+
+  Refinery(const RefineJob& job, const RefineFrame& frame) : job_(job), anneal_(frame), flips_(frame) {}
+
+  void run(std::size_t task) {
+    const std::size_t first = task * group, count = std::min(group, job_.n - first);
+    if (job_.sweeps > 0)
+      anneal_.run(job_.correlations + first * job_.m, job_.scales ? job_.scales + first : nullptr, count, job_.sweeps);
+    for (std::size_t v = 0; v < count; ++v) {
+      std::uint8_t* bits = job_.bits + (first + v) * ((job_.m + 7) / 8);
+      for (std::size_t j = 0; j < job_.m; ++j)
+        flips_.b[j] = job_.sweeps > 0 ? anneal_.sign(v, j) : bits[j / 8] >> (7 - j % 8) & 1 ? 1.0f : -1.0f;
+      vector(first + v);
+      std::fill_n(bits, (job_.m + 7) / 8, std::uint8_t{0});
+      for (std::size_t j = 0; j < job_.m; ++j)
+        bits[j / 8] |= static_cast<std::uint8_t>((flips_.b[j] > 0) << (7 - j % 8));
+    }
+  }
+
+ private:
+  // Signs for a scale, the best scale for them, and again.
+  void vector(std::size_t row) {
+    const float* correlations = job_.correlations + row * job_.m;
+    float scale = job_.scales ? job_.scales[row] : 1;
+    flips_.start(correlations);
+    for (std::size_t turn = 0; turn <= job_.turns && job_.flips > 0; ++turn) {
+      if (turn > 0) scale = flips_.scale(job_.least_scale);
+      flips_.run(job_.flips, job_.tenure, job_.objective, scale);
+      flips_.start(correlations);
+    }
+    if (job_.scales) job_.scales[row] = flips_.scale(job_.least_scale);
+    job_.along[row] = flips_.along();
+    job_.size[row] = flips_.size();
+  }
+
+  const RefineJob& job_;
+  Anneal anneal_;
+  Flips flips_;
+};
+
 inline void refine(const RefineJob& job) {
   const RefineFrame frame(job);
-  const std::size_t bytes = (job.m + 7) / 8, group = Anneal::width;
-  run_tasks((job.n + group - 1) / group, job.threads, [&] {
-    return [&, anneal = Anneal(frame), flips = Flips(frame)](std::size_t task) mutable {
-      const std::size_t first = task * group, count = std::min(group, job.n - first);
-      if (job.sweeps > 0) anneal.run(job.correlations + first * job.m, count, job.sweeps);
-      for (std::size_t v = 0; v < count; ++v) {
-        std::uint8_t* bits = job.bits + (first + v) * bytes;
-        for (std::size_t j = 0; j < job.m; ++j)
-          flips.b[j] = job.sweeps > 0 ? anneal.sign(v, j) : bits[j / 8] >> (7 - j % 8) & 1 ? 1.0f : -1.0f;
-        if (job.flips > 0) flips.run(job.correlations + (first + v) * job.m, job.flips, job.tenure, job.objective);
-        std::memset(bits, 0, bytes);
-        for (std::size_t j = 0; j < job.m; ++j)
-          if (flips.b[j] > 0) bits[j / 8] |= static_cast<std::uint8_t>(128 >> j % 8);
-      }
-    };
-  });
+  run_tasks((job.n + Refinery::group - 1) / Refinery::group, job.threads,
+            [&] { return [refinery = Refinery(job, frame)](std::size_t task) mutable { refinery.run(task); }; });
 }
 
 }  // namespace antisparse::ANTISPARSE_ISA

@@ -36,6 +36,8 @@ struct Pack<float> {
   friend Pack operator/(Pack a, Pack b) { return {_mm256_div_ps(a.v, b.v)}; }
   friend Pack operator<(Pack a, Pack b) { return {_mm256_cmp_ps(a.v, b.v, _CMP_LT_OQ)}; }
   friend Pack fma(Pack a, Pack b, Pack c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }
+  friend Pack fms(Pack a, Pack b, Pack c) { return {_mm256_fmsub_ps(a.v, b.v, c.v)}; }  // a b - c
+  friend Pack min(Pack a, Pack b) { return {_mm256_min_ps(a.v, b.v)}; }                 // b where there is no order
   friend Pack abs(Pack a) { return {_mm256_andnot_ps(_mm256_set1_ps(-0.0f), a.v)}; }
   // Where the mask is set yes, elsewhere no.
   friend Pack select(Pack mask, Pack yes, Pack no) { return {_mm256_blendv_ps(no.v, yes.v, mask.v)}; }
@@ -102,6 +104,8 @@ struct Pack {
   friend Pack operator/(Pack a, Pack b) { return {a.v / b.v}; }
   friend Pack operator<(Pack a, Pack b) { return {(Lanes)(a.v < b.v)}; }
   friend Pack fma(Pack a, Pack b, Pack c) { return {a.v * b.v + c.v}; }
+  friend Pack fms(Pack a, Pack b, Pack c) { return {a.v * b.v - c.v}; }
+  friend Pack min(Pack a, Pack b) { return select(a < b, a, b); }
   friend Pack abs(Pack a) { return {(Lanes)((Bits)a.v & ~(Bits)(all(T(-0.0)).v))}; }
   friend Pack select(Pack mask, Pack yes, Pack no) {
     return {(Lanes)(((Bits)mask.v & (Bits)yes.v) | (~(Bits)mask.v & (Bits)no.v))};
@@ -160,6 +164,12 @@ struct Pack {
   }
   friend Pack fma(Pack a, Pack b, Pack c) {
     return each([&](std::size_t i) { return a.v[i] * b.v[i] + c.v[i]; });
+  }
+  friend Pack fms(Pack a, Pack b, Pack c) {
+    return each([&](std::size_t i) { return a.v[i] * b.v[i] - c.v[i]; });
+  }
+  friend Pack min(Pack a, Pack b) {
+    return each([&](std::size_t i) { return a.v[i] < b.v[i] ? a.v[i] : b.v[i]; });
   }
   friend Pack abs(Pack a) {
     return each([&](std::size_t i) { return std::fabs(a.v[i]); });

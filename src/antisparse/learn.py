@@ -8,17 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from antisparse._arrays import Float64Array, float64_array, integer, thread_count
-from antisparse._core import project
+from antisparse._core import nearest
 from antisparse.codes import Codes, unpack
 from antisparse.errors import InputError
-from antisparse.refine import TENURE, Refiner
+from antisparse.refine import LEAST_SCALE, TENURE, Refiner
 
 Labels = npt.NDArray[np.int64]
 
 _RIDGE = 1e-3  # of the mean of the diagonal
 _SWEEPS, _FLIPS = 20, 50  # of the encodings while learning
 _GAIN = 1e-3  # relative, of the held-out error: less in a round, twice, ends it
-LEAST_SCALE = 1 / 64  # of vectors, where the mean is about 1: of those that equal their mean, say
 _CHUNK_ROWS = 16384
 
 
@@ -93,7 +92,7 @@ def learn_frame(
     extent = float(np.abs(X - X.mean(axis=0)).max()) or 1.0
     variance = float(((out - X.mean(axis=0)) ** 2).sum(axis=1).mean()) or 1.0
     mu = kmeans(train, means, random)
-    labels = nearest_mean(train, mu)
+    labels = nearest_mean(train, mu, threads)
     residual = train - mu[labels]
     # A Gaussian start with the residuals' covariance.
     covariance = residual.T @ residual / len(residual)
@@ -119,9 +118,9 @@ def learn_frame(
         for part, errors_of_part in _errors(residual, codes, scales, frame):
             np.add.at(error_sums, labels[part], errors_of_part)
         mu = mu + error_sums / np.maximum(np.bincount(labels, minlength=means), 1)[:, None]
-        labels = nearest_mean(train, mu)
+        labels = nearest_mean(train, mu, threads)
         residual = train - mu[labels]
-        rest = out - mu[nearest_mean(out, mu)]
+        rest = out - mu[nearest_mean(out, mu, threads)]
         held_out = _errors(rest, *encode_residuals(rest, frame, threads, size if scale else None), frame)
         error = sum(float((part * part).sum()) for _, part in held_out) / len(rest) / variance
         if not errors or error < min(errors):
@@ -142,40 +141,25 @@ def encode_residuals(
     scales = None if size is None else np.ones(len(residual))
     for start in range(0, len(residual), _CHUNK_ROWS):
         part = slice(start, start + _CHUNK_ROWS)
-        if size is None or scales is None:
-            correlations = solver.correlations(residual[part], threads)
-            solver.run(correlations, rows[part], _SWEEPS, _FLIPS, TENURE, "euclidean", threads)
-        else:
-            rows[part], scales[part] = scaled_codes(solver, frame, residual[part], size, _SWEEPS, _FLIPS, threads, 1)
+        first = None if size is None else first_scales(residual[part], size)
+        correlations = solver.correlations(residual[part], threads)
+        solver.run(
+            correlations, rows[part], _SWEEPS, _FLIPS, TENURE, "euclidean", threads, first, int(first is not None)
+        )
+        if scales is not None and first is not None:
+            scales[part] = first
     return rows, scales
 
 
-def scaled_codes(
-    solver: Refiner,
-    frame: Float64Array,
-    residual: Float64Array,
-    size: float,
-    sweeps: int,
-    flips: int,
-    threads: int,
-    turns: int,
-) -> tuple[Codes, Float64Array]:
-    """Codes b and scales s that make ``||r - s A b||`` small: codes for a scale, the best scale for them, and again."""
-    exact = np.ascontiguousarray(residual)
-    scales = np.maximum(np.sqrt((exact * exact).sum(axis=1)) / size, LEAST_SCALE)
-    rows = np.zeros((len(exact), -(-solver.m // 8)), np.uint8)
-    for turn in range(turns + 1):
-        correlations = solver.correlations(exact / scales[:, None], threads)
-        solver.run(correlations, rows, 0 if turn else sweeps, flips, TENURE, "euclidean", threads)
-        signs = unpack(rows, solver.m).astype(np.float64)
-        scales = np.maximum(best_scales(exact, project(signs, np.ascontiguousarray(frame.T), threads)), LEAST_SCALE)
-    return rows, scales
+def first_scales(residual: Float64Array, size: float) -> npt.NDArray[np.float32]:
+    """The scales that codes are first sought for: by the vectors' lengths."""
+    lengths = np.sqrt((residual * residual).sum(axis=1))
+    scales: npt.NDArray[np.float32] = np.clip(lengths / size, LEAST_SCALE, 1e18).astype(np.float32)
+    return scales
 
 
-def best_scales(vectors: Float64Array, combined: Float64Array) -> Float64Array:
-    """The s of least ``||y - s A b||``, at least 0, of vectors y and combinations A b."""
-    size = (combined * combined).sum(axis=1)
-    along = (vectors * combined).sum(axis=1)
+def best_scales(along: Float64Array, size: Float64Array) -> Float64Array:
+    """The s of least ``||y - s A b||``, at least 0, from ``y . A b`` and ``||A b||^2``."""
     scales: Float64Array = np.maximum(np.divide(along, size, out=np.zeros_like(size), where=size > 0), 0)
     return scales
 
@@ -200,17 +184,12 @@ def kmeans(X: Float64Array, count: int, random: np.random.RandomState) -> Float6
     return centres
 
 
-def nearest_mean(X: Float64Array, means: Float64Array) -> Labels:
+def nearest_mean(X: Float64Array, means: Float64Array, threads: int = 1) -> Labels:
     """The nearest of the means to every vector, the first of equals; the same in any batch."""
     if len(means) == 1:
         return np.zeros(len(X), np.int64)
-    labels = np.empty(len(X), np.int64)
-    transposed = np.ascontiguousarray(means.T)
     half = (means * means).sum(axis=1) / 2
-    for start in range(0, len(X), _CHUNK_ROWS):
-        part = slice(start, start + _CHUNK_ROWS)
-        products: Float64Array = project(np.ascontiguousarray(X[part]), transposed, 1)
-        labels[part] = np.argmin(half - products, axis=1)
+    labels: Labels = nearest(np.ascontiguousarray(X), np.ascontiguousarray(means.T), half, threads)
     return labels
 
 

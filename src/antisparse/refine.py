@@ -14,6 +14,7 @@ from antisparse.frames import BlockFrame, Frame, frame_matrix
 
 Objective = Literal["euclidean", "cosine"]
 
+LEAST_SCALE = 1 / 64  # of a vector, where the mean is about 1: of those that equal their mean, say
 TENURE = 5  # flips for which a flipped bit stays: 2 walks in circles, 10 keeps too many from moving
 
 
@@ -120,9 +121,15 @@ class Refiner:
         tenure: int,
         objective: Objective,
         n_threads: int | None,
-    ) -> None:
-        """Improve code rows in place; with sweeps, find them from scratch."""
-        refine_rows(
+        scales: npt.NDArray[np.float32] | None = None,
+        turns: int = 0,
+    ) -> tuple[Float64Array, Float64Array]:
+        """Improve code rows in place; with sweeps, find them from scratch.
+
+        With scales (a first one each), s A b shall rebuild the vector: codes for a scale, the best scale for them, and
+        again, `turns` times. Returns ``c.b = y.A b`` and ``b.G b = ||A b||^2`` of every row found.
+        """
+        along, size = refine_rows(
             correlations,
             self._gram,
             self._ends,
@@ -132,4 +139,8 @@ class Refiner:
             objective == "cosine",
             rows,
             thread_count(n_threads),
+            scales,
+            turns,
+            LEAST_SCALE,
         )
+        return along.astype(np.float64) * self._unit, np.maximum(size.astype(np.float64) * self._unit, 0)

@@ -7,18 +7,18 @@ import numpy as np
 import numpy.typing as npt
 
 from antisparse._arrays import Float64Array, boolean, integer, nonnegative
-from antisparse.codes import CodeLayout, Codes
+from antisparse.codes import CodeLayout, Codes, unpack
 from antisparse.encoders.base import FrameEncoder, require_shape
 from antisparse.errors import InputError
 from antisparse.evaluation import exact_neighbors
 from antisparse.frames import Frame
-from antisparse.learn import LEAST_SCALE, best_scales, learn_frame, nearest_mean, scaled_codes
-from antisparse.refine import TENURE, Objective, Refiner
+from antisparse.learn import best_scales, first_scales, learn_frame, nearest_mean
+from antisparse.refine import LEAST_SCALE, TENURE, Refiner
 from antisparse.spread import SpreadSolver
 
-_SWEEPS, _FLIPS = 40, 300  # of annealing at effort 2, and of tabu flips at effort 3
-_PREPARED = ("_solver", "_refiner")
-_TURNS = 2  # between codes and scales
+# By effort: sweeps of annealing, flips (None: until none gains), their tenure, turns between codes and scales.
+_SEARCH = {1: (6, None, 0, 1), 2: (40, 0, 0, 1), 3: (40, 300, TENURE, 2)}
+_PREPARED = ("_solver", "_refiner", "_mean_products")
 _ALPHAS = (0.0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0)
 _CLOSE = 0.33  # the part of the training queries that choose among them
 
@@ -238,15 +238,16 @@ class AntiSparseEncoder(FrameEncoder):
         chosen = random.permutation(len(Y))[:22_000]
         queries, base = Y[chosen[: len(chosen) // 11]], Y[chosen[len(chosen) // 11 :]]
         self.code_layout_ = CodeLayout(int(self.n_bits))
-        means = self._means[nearest_mean(base, self._means)]
+        means = self._means[nearest_mean(base, self._means, self._threads)]
         residual = base - means
-        rebuilt = self.combine(self._search_codes(residual))
+        bits, along, size = self._search_codes(residual)
+        rebuilt = self.combine(bits)
         if self.scale:
             # A few vectors equal their mean, and have a scale of nearly 0: they shall not set the range.
-            low, high = _range(1 / np.maximum(best_scales(residual, rebuilt), LEAST_SCALE), 0.01, 0.5)
+            low, high = _range(1 / np.maximum(best_scales(along, size), LEAST_SCALE), 0.01, 0.5)
             self.reach_low_ = max(low, high / 64)
             self.reach_step_ = (high - self.reach_low_) / 255
-            rebuilt *= self._decoded_scales(self._scale_bytes(residual, rebuilt))[:, None]
+            rebuilt *= self._decoded_scales(self._scale_bytes(along, size))[:, None]
         error = ((residual - rebuilt) ** 2).sum(axis=1)
         if self.alpha is not None:
             self.alpha_ = float(self.alpha)
@@ -256,9 +257,9 @@ class AntiSparseEncoder(FrameEncoder):
         self.bias_low_ = low
         self.bias_step_ = (high - low) / 255
 
-    def _scale_bytes(self, residual: Float64Array, combined: Float64Array) -> npt.NDArray[np.uint8]:
+    def _scale_bytes(self, along: Float64Array, size: Float64Array) -> npt.NDArray[np.uint8]:
         """The byte of each vector's scale, best for its A b."""
-        reach = 1 / np.maximum(best_scales(residual, combined), LEAST_SCALE)
+        reach = 1 / np.maximum(best_scales(along, size), LEAST_SCALE)
         return np.clip(np.round((reach - self.reach_low_) / (self.reach_step_ or 1.0)), 0, 255).astype(np.uint8)
 
     def _decoded_scales(self, byte: npt.NDArray[np.uint8]) -> Float64Array:
@@ -291,56 +292,56 @@ class AntiSparseEncoder(FrameEncoder):
 
     def _encode(self, Y: Float64Array) -> Codes:
         if self.means_ is None:
-            return self._search_codes(Y)
-        labels = nearest_mean(Y, self.means_)
+            return self._search_codes(Y)[0]
+        labels = nearest_mean(Y, self.means_, self._threads)
         residual = Y - self.means_[labels]
-        bits = self._search_codes(residual)
+        bits, along, size = self._search_codes(residual)
         columns = [bits]
         if self.cell_means is not None:
-            size = self.code_layout_.place("mean")[1]
-            columns.append((labels[:, None] >> (8 * np.arange(size)) & 255).astype(np.uint8))
+            width = self.code_layout_.place("mean")[1]
+            columns.append((labels[:, None] >> (8 * np.arange(width)) & 255).astype(np.uint8))
         if self.bias:
-            rebuilt = self.combine(bits)
+            scales = np.ones(len(Y))
             if self.scale:
-                byte = self._scale_bytes(residual, rebuilt)
+                byte = self._scale_bytes(along, size)
                 columns.append(byte[:, None])
-                rebuilt *= self._decoded_scales(byte)[:, None]
-            error = ((residual - rebuilt) ** 2).sum(axis=1)
-            value = _exact_bias(rebuilt, self.means_[labels]) + self.alpha_ * error
+                scales = self._decoded_scales(byte)
+            # ||s A b||^2 + 2 mean . s A b + alpha e^2, all of it from b, c = A'r and G (docs/learn.md).
+            square = scales * scales * size
+            error = np.maximum((residual * residual).sum(axis=1) - 2 * scales * along + square, 0)
+            value = square + self.alpha_ * error
+            if self.cell_means is not None:
+                signs = unpack(bits, self.n_bits)
+                value += 2 * scales * np.einsum("ij,ij->i", self._mean_products[labels], signs)
             step = self.bias_step_ or 1.0
             columns.append(np.clip(np.round((value - self.bias_low_) / step), 0, 255).astype(np.uint8)[:, None])
         return np.concatenate(columns, axis=1)
 
-    def _search_codes(self, Y: Float64Array) -> Codes:
-        """The bits of reduced vectors, or of their residuals."""
+    def _search_codes(self, Y: Float64Array) -> tuple[Codes, Float64Array, Float64Array]:
+        """The bits of reduced vectors, or of their residuals, with ``y . A b`` and ``||A b||^2``."""
+        correlations, run = self._refiner.correlations(Y, self._threads), self._refiner.run
         learned = self.means_ is not None
-        objective: Objective = "euclidean" if learned else "cosine"
-        flips = _FLIPS if self.effort == 3 else 0
-        if self.scale and self.effort >= 2:
-            return scaled_codes(
-                self._refiner, self.matrix_, Y, self.size_, _SWEEPS, max(flips, 1), self._threads, _TURNS
-            )[0]
-        if learned and self.effort >= 2:
+        if learned and self.effort > 0:
             bits = np.zeros((len(Y), -(-self.n_bits // 8)), np.uint8)
-        else:
-            bits = self._solver.bits(Y, self.h, relative=self.relative_h, dtype=np.float32, n_threads=self.n_threads)
+            scales = first_scales(Y, self.size_) if self.scale else None
+            sweeps, flips, tenure, turns = self._search
+            turns = turns if self.scale else 0
+            return bits, *run(correlations, bits, sweeps, flips, tenure, "euclidean", self._threads, scales, turns)
+        bits = self._solver.bits(Y, self.h, relative=self.relative_h, dtype=np.float32, n_threads=self.n_threads)
         if self.effort == 0:
-            return bits
-        correlations = self._refiner.correlations(Y, self._threads)
+            return bits, *run(correlations, bits, 0, 0, 0, "euclidean", self._threads)
         if self.effort == 1:
-            self._refiner.run(correlations, bits, 0, 10 * self.n_bits, 0, objective, self._threads)
-            return bits
-        if not learned:
-            # A drawn frame has no scale of its own: that of the spread code.
-            scale = best_scales(Y, self.combine(bits))
-            usable = scale > 0
-            correlations = np.where(usable, correlations.T / np.where(usable, scale, 1), 0).T.astype(np.float32)
-            found = bits.copy()
-            self._refiner.run(correlations, found, _SWEEPS, flips, TENURE, objective, self._threads)
-            bits[usable] = found[usable]
-            return bits
-        self._refiner.run(correlations, bits, _SWEEPS, flips, TENURE, objective, self._threads)
-        return bits
+            return bits, *run(correlations, bits, 0, 10 * self.n_bits, 0, "cosine", self._threads)
+        # A drawn frame has no scale of its own: that of the spread code.
+        along, size = run(correlations, bits, 0, 0, 0, "cosine", self._threads)
+        scales = np.clip(best_scales(along, size), LEAST_SCALE, 1e18).astype(np.float32)
+        sweeps, flips, tenure, _ = self._search
+        return bits, *run(correlations, bits, sweeps, flips, tenure, "cosine", self._threads, scales)
+
+    @property
+    def _search(self) -> tuple[int, int, int, int]:
+        sweeps, flips, tenure, turns = _SEARCH[self.effort]
+        return sweeps, 10 * self.n_bits if flips is None else flips, tenure, turns
 
     def _reconstruct(self, codes: Any) -> Float64Array:
         if self.means_ is None:
@@ -360,6 +361,11 @@ class AntiSparseEncoder(FrameEncoder):
     @cached_property
     def _refiner(self) -> Refiner:
         return Refiner(self.frame_)
+
+    @cached_property
+    def _mean_products(self) -> Float64Array:
+        """``mean . A`` of every mean, (means, n_bits)."""
+        return self.project(self._means)
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()

@@ -15,7 +15,7 @@ from antisparse.codes import CodeLayout, Codes, unpack
 from antisparse.errors import InputError, InputTypeError, UnsupportedError
 from antisparse.frames import BlockFrame, Frame, block_frame, frame_matrix, gaussian_frame, tight_frame
 
-_CHUNK_ROWS = 16384
+_CHUNK_ROWS = 4096  # small enough for what is computed of them to stay in cache
 _LARGEST = 1e140
 
 
