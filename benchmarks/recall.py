@@ -1,10 +1,11 @@
 """Recall at equal bytes against FAISS, on the same base and queries, in the same run.
 
-    python benchmarks/recall.py [FOLDER ...] [--bytes 8 16 ...] [--seeds N] [--json FILE] [--plot FILE] [--smoke]
+    python benchmarks/recall.py [FOLDER ...] [--bytes 8 16 ...] [--seeds N] [--base N] [--slow] [--json FILE] [--plot FILE]
 
 A folder holds base, learn and query files (docs/datasets.md). Everything is trained on learn; queries are used once, to
 report. Bytes are all that is stored of a vector but its id: bits, mean, scale and bias for us, what `sa_code_size` says
-for FAISS. The whole base is scanned, and no float vectors are kept. Rates are of one thread.
+for FAISS. The whole base is scanned, and no float vectors are kept. Rates are of one thread: vectors encoded,
+and codes scanned (in thousands of millions, 100 queries, k = 10), a second.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from antisparse.datasets import Dataset, read_dataset
 from antisparse.evaluation import exact_neighbors, recall_at
 
 Row = dict[str, Any]
-SAMPLE = 5_000  # vectors that encoding rates are measured on
+SAMPLE, FEW = 5_000, 100  # vectors that encoding rates are measured on, and queries for those of the scan
 DEPTH = 100
 THREADS = faiss.omp_get_max_threads()
 
@@ -58,6 +59,7 @@ def ours(data: Dataset, n_bytes: int, seeds: int) -> Row:
         "deviation": np.std(recalls, axis=0).tolist(),
         "train_s": trained - start,
         "encode_per_s": rate(encoder.transform, base[:SAMPLE]),
+        "scan_per_s": rate(lambda Q: codes.search(Q, 10, n_threads=1), np.asarray(data.query)[:FEW]) * len(base),
     }
     return row
 
@@ -80,13 +82,15 @@ def peer(name: str, data: Dataset) -> Row:
     index.add(base)
     recall = scores(index.search(query, DEPTH)[1], data)
     faiss.omp_set_num_threads(1)
-    encode = rate(index.add, base[:SAMPLE])
+    row: Row = {"name": name, "bytes": size, "recall": recall, "train_s": trained}
+    row["scan_per_s"] = rate(lambda Q: index.search(Q, 10), query[:FEW]) * len(base)
+    row["encode_per_s"] = rate(index.add, base[:SAMPLE])
     faiss.omp_set_num_threads(THREADS)
-    return {"name": name, "bytes": size, "recall": recall, "train_s": trained, "encode_per_s": encode}
+    return row
 
 
 def rate(function: Any, X: npt.NDArray[Any]) -> float:
-    """Vectors a second, the best of three."""
+    """Vectors or queries a second, the best of three."""
     seconds = []
     for _ in range(3):
         start = time.perf_counter()
@@ -110,7 +114,7 @@ def peers_of(d: int, n_bytes: int, slow: bool) -> list[str]:
     if 8 * n_bytes <= d:
         names.append(f"ITQ{8 * n_bytes},LSH")
     if slow and n_bytes <= 16:
-        names += [f"RQ{n_bytes}x8"]
+        names += [f"RQ{n_bytes}x8", f"LSQ{n_bytes}x8"]
     return names
 
 
@@ -123,11 +127,17 @@ def small_set() -> Dataset:
     return Dataset(base, learn, query, exact_neighbors(base, query, 100)[1], "clusters")
 
 
+def first(data: Dataset, n: int) -> Dataset:
+    """The set with the first n vectors of its base, and their own true neighbours."""
+    base = np.asarray(data.base)[:n]
+    return Dataset(base, data.learn, data.query, exact_neighbors(base, data.query, 1)[1], f"{data.name}, first {n:,}")
+
+
 def measure(data: Dataset, arguments: argparse.Namespace) -> list[Row]:
     """All methods on one set, printed as they come."""
     base = np.asarray(data.base)
     print(f"\n{data.name}: {len(base):,} x {base.shape[1]}, {len(np.asarray(data.query)):,} queries")
-    print(f"{'bytes':>5} {'recall@1':>9} {'@10':>6} {'@100':>6} {'train s':>8} {'encode/s':>9}  method")
+    print(f"{'bytes':>5} {'recall@1':>9} {'@10':>6} {'@100':>6} {'train s':>8} {'encode/s':>9} {'Gscan/s':>8}  method")
     rows = []
     jobs: list[tuple[str | None, int]] = []
     for n_bytes in arguments.bytes or ([8, 16, 24, 32] if base.shape[1] <= 128 else [16, 32, 56]):
@@ -144,7 +154,7 @@ def measure(data: Dataset, arguments: argparse.Namespace) -> list[Row]:
         spread = "".join(f" ±{v:.3f}" for v in row.get("deviation", [])[:2]) if arguments.seeds > 1 else ""
         print(
             f"{row['bytes']:5d} {recall[0]:9.3f} {recall[1]:6.3f} {recall[2]:6.3f} {row['train_s']:8.1f} "
-            f"{row['encode_per_s']:9.0f}  {row['name']}{spread}",
+            f"{row['encode_per_s']:9.0f} {row['scan_per_s'] / 1e9:8.2f}  {row['name']}{spread}",
             flush=True,
         )
     return rows
@@ -192,10 +202,16 @@ def main() -> None:
     parser.add_argument("--bytes", nargs="+", type=int, help="8 16 24 32 up to 128 dimensions, 16 32 56 beyond")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--peers", default="", help="those whose names this regular expression finds")
-    parser.add_argument("--slow", action="store_true", help="residual quantisers too, whose encoding takes minutes")
+    parser.add_argument(
+        "--slow",
+        action="store_true",
+        help="residual and local-search quantisers too, whose training and encoding take long",
+    )
     parser.add_argument("--plot", type=Path, help="where to draw them")
     arguments = parser.parse_args()
     sets = [read_dataset(folder) for folder in arguments.folders]
+    if arguments.base:
+        sets = [first(data, arguments.base) for data in sets]
     if arguments.smoke:
         sets, arguments.bytes = [small_set()], [4, 8]
     rows = [row for data in sets for row in measure(data, arguments)]

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from antisparse import AntiSparseEncoder, InputError, InputTypeError
+from antisparse import AntiSparseEncoder, CodeBase, InputError, InputTypeError
+from antisparse.encoders.choose import H_GRID
+from antisparse.evaluation import exact_neighbors, recall_at
 from antisparse.learn import learn_frame, nearest_mean
 
 RNG = np.random.default_rng(0)
@@ -110,3 +112,42 @@ def test_bad_arguments_are_named() -> None:
         learn_frame(X[:0], 8)
     with pytest.raises(InputError, match="X row 1"):
         learn_frame(np.array([[1.0], [np.nan]]), 2)
+
+
+def test_h_auto_finds_the_h_that_its_search_wants() -> None:
+    rng = np.random.default_rng(5)
+    data = rng.standard_normal((4000, 16))
+    data /= np.linalg.norm(data, axis=1, keepdims=True)
+    chosen = {}
+    for method in ("hamming", "asymmetric", "reconstruction"):
+        encoder = AntiSparseEncoder(48, frame="tight", effort=0, h="auto", h_for=method, random_state=0).fit(data)
+        assert encoder.h_ in H_GRID
+        again = AntiSparseEncoder(48, frame="tight", effort=0, h="auto", h_for=method, random_state=0, n_threads=1)
+        assert again.fit(data).h_ == encoder.h_
+        plain = AntiSparseEncoder(48, frame="tight", effort=0, h=encoder.h_, random_state=0).fit(data)
+        assert (plain.transform(data[:50]) == encoder.transform(data[:50])).all()
+        chosen[method] = encoder.h_
+    assert chosen["hamming"] > chosen["reconstruction"]  # as the paper found
+
+    def recall(h: float) -> float:
+        encoder = AntiSparseEncoder(48, frame="tight", effort=0, h=h, random_state=1).fit(data)
+        found = CodeBase(encoder, encoder.transform(data[:3000])).search(data[3000:], 10, method="hamming")[1]
+        return recall_at(found, exact_neighbors(data[:3000], data[3000:], 1)[1], 10)
+
+    assert recall(chosen["hamming"]) > max(recall(H_GRID[0]), recall(H_GRID[-1]))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"h": "best"}, "h = 'best'"),
+        ({"h": "auto", "relative_h": False}, "relative_h"),
+        ({"h": "auto", "h_for": "nearest"}, "h_for"),
+        ({"h": "auto", "frame": "learned", "means": 4}, "means"),
+    ],
+)
+def test_h_auto_says_what_is_wrong(parameters, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        AntiSparseEncoder(24, **{"frame": "tight", "effort": 0} | parameters).fit(X)
+    with pytest.raises(InputError, match="too few"):
+        AntiSparseEncoder(24, frame="tight", effort=0, h="auto").fit(X[:19])

@@ -1,7 +1,7 @@
 """Anti-sparse coding: the signs of the spread representation, in a frame drawn (the paper) or learned."""
 
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -9,18 +9,16 @@ import numpy.typing as npt
 from antisparse._arrays import Float64Array, boolean, integer, nonnegative
 from antisparse.codes import CodeLayout, Codes, unpack
 from antisparse.encoders.base import FrameEncoder, require_shape
+from antisparse.encoders.choose import Method, best_alpha, best_h
 from antisparse.errors import InputError
-from antisparse.evaluation import exact_neighbors
 from antisparse.frames import Frame
 from antisparse.learn import best_scales, first_scales, learn_frame, nearest_mean
 from antisparse.refine import LEAST_SCALE, TENURE, Refiner
 from antisparse.spread import SpreadSolver
 
 # By effort: sweeps of annealing, flips (None: until none gains), their tenure, turns between codes and scales.
-_SEARCH = {1: (6, None, 0, 1), 2: (40, 0, 0, 1), 3: (40, 300, TENURE, 2)}
+_SEARCH = {1: (6, None, 0, 1), 2: (30, 100, TENURE, 1), 3: (40, 300, TENURE, 2)}
 _PREPARED = ("_solver", "_refiner", "_mean_products")
-_ALPHAS = (0.0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0)
-_CLOSE = 0.33  # the part of the training queries that choose among them
 
 
 class AntiSparseEncoder(FrameEncoder):
@@ -34,11 +32,12 @@ class AntiSparseEncoder(FrameEncoder):
         "learned" is fitted to the training vectors, scale and all: a vector is rebuilt as ``mean_k + A b``. In the
         others it is rebuilt as ``sigma A b / ||A b||``, and `means` and `bias` do not apply.
     effort : {0, 1, 2, 3}
-        How the code is found: 0 the signs of the spread representation, 1 these improved by greedy flips, 2 annealing,
-        3 annealing and tabu flips. More effort rebuilds better and takes longer (docs/refine.md).
-    h : float
-        The penalty of the spread representation, for efforts 0 and 1. Small values favour the reconstruction, large
-        ones the Hamming distance.
+        How the code is found: 0 the signs of the spread representation; 1 greedy flips, from these in a drawn frame,
+        from a short annealing in a learned one; 2 annealing and tabu flips; 3 more of both (docs/refine.md).
+    h : float or "auto"
+        The penalty of the spread representation. Small values favour the reconstruction, large ones the Hamming
+        distance. "auto" chooses a relative h on the training vectors, for the search method `h_for`; it is in ``h_``.
+    h_for : {"hamming", "asymmetric", "reconstruction"}
     relative_h : bool
         h is a fraction of each vector's ``||A.T @ y||_1`` (True), or absolute as in the paper (False).
     means : int
@@ -64,6 +63,8 @@ class AntiSparseEncoder(FrameEncoder):
 
     Attributes
     ----------
+    h_ : float
+        The penalty in use.
     means_ : ndarray of shape (means, n_reduced) or None
         Of a learned frame.
     size_ : float
@@ -79,8 +80,9 @@ class AntiSparseEncoder(FrameEncoder):
         n_bits: int = 128,
         *,
         frame: str | Frame = "learned",
-        effort: Literal[0, 1, 2, 3] = 3,
-        h: float = 0.1,
+        effort: Literal[0, 1, 2, 3] = 2,
+        h: float | Literal["auto"] = 0.1,
+        h_for: Method = "hamming",
         relative_h: bool = True,
         means: int = 1,
         scale: bool = False,
@@ -96,6 +98,7 @@ class AntiSparseEncoder(FrameEncoder):
         self.frame = frame
         self.effort = effort
         self.h = h
+        self.h_for = h_for
         self.relative_h = relative_h
         self.means = means
         self.scale = scale
@@ -109,6 +112,7 @@ class AntiSparseEncoder(FrameEncoder):
 
     fitted_attributes = (
         *FrameEncoder.fitted_attributes,
+        "h_",
         "means_",
         "size_",
         "alpha_",
@@ -147,7 +151,7 @@ class AntiSparseEncoder(FrameEncoder):
 
     def spread_real(self, Y: Float64Array) -> Float64Array:
         """``x / ||x||_inf`` of reduced vectors; where x = 0, zeros."""
-        result = self._solver.spread(Y, self.h, relative=self.relative_h, n_threads=self.n_threads)
+        result = self._solver.spread(Y, self.h_, relative=self.relative_h, n_threads=self.n_threads)
         t = result.t[:, None]
         scaled: Float64Array = np.divide(result.x, t, out=np.zeros_like(result.x), where=t > 0)
         return scaled
@@ -176,7 +180,7 @@ class AntiSparseEncoder(FrameEncoder):
             raise InputError("means_ does not fit the frame")
         if self.means_ is not None:
             require_shape(self.means_, "means_", (integer(self.means, "means", 1), self.n_reduced))
-        for name in ("size_", "alpha_", "bias_low_", "bias_step_", "reach_low_", "reach_step_"):
+        for name in ("h_", "size_", "alpha_", "bias_low_", "bias_step_", "reach_low_", "reach_step_"):
             value = getattr(self, name)
             if not isinstance(value, float) or not np.isfinite(value):
                 raise InputError(f"{name} is not a finite number")
@@ -186,7 +190,15 @@ class AntiSparseEncoder(FrameEncoder):
             raise InputError("reach_low_ must be positive")
 
     def _fit(self, X: Float64Array, random: np.random.RandomState) -> None:
-        nonnegative(self.h, "h")
+        if self.h_for not in get_args(Method):
+            raise InputError(f"h_for = {self.h_for!r}; choose one of {', '.join(map(repr, get_args(Method)))}")
+        if isinstance(self.h, str):
+            if self.h != "auto":
+                raise InputError(f"h = {self.h!r}; pass a number, or 'auto'")
+            if not boolean(self.relative_h, "relative_h"):
+                raise InputError("h='auto' chooses a relative h; leave relative_h=True")
+        else:
+            nonnegative(self.h, "h")
         boolean(self.relative_h, "relative_h")
         boolean(self.bias, "bias")
         if boolean(self.scale, "scale") and not (self.bias and self._learned):
@@ -194,6 +206,8 @@ class AntiSparseEncoder(FrameEncoder):
         if isinstance(self.effort, bool) or self.effort not in (0, 1, 2, 3):
             raise InputError(f"effort = {self.effort!r}; choose 0, 1, 2 or 3")
         means = integer(self.means, "means", 1, 2**16 + 1)
+        if means > 1 and self.h == "auto":
+            raise InputError("h='auto' compares codes of different vectors, which several means forbid; pass means=1")
         if self.alpha is not None:
             nonnegative(self.alpha, "alpha")
         for name in _PREPARED:
@@ -204,6 +218,7 @@ class AntiSparseEncoder(FrameEncoder):
             if means > 1:
                 raise InputError(f"means = {means} needs frame='learned'; the others code vectors as they are")
             super()._fit(X, random)
+            self._fit_h(self.reduce(X), random)
             return
         Y = self._fit_reduction(X, boolean(self.center, "center"), self.pca, X.shape[1])
         if means > len(Y):
@@ -220,8 +235,17 @@ class AntiSparseEncoder(FrameEncoder):
             self.means_ = np.zeros_like(learned.means)
             Y = Y - shift
         self.sigma_ = float(np.linalg.norm(Y, axis=1).mean())
+        self._fit_h(Y, random)
         if self.bias:
             self._fit_bias(Y, random)
+
+    def _fit_h(self, Y: Float64Array, random: np.random.RandomState) -> None:
+        if self.h != "auto":
+            self.h_ = float(self.h)
+        elif len(Y) < 20:
+            raise InputError(f"X has {len(Y)} vectors, too few to choose h by; pass a number, such as h=0.3")
+        else:
+            self.h_ = best_h(Y, self.frame_, self.matrix_, self.h_for, random, self._threads)
 
     def _layout(self) -> CodeLayout:
         side: list[tuple[str, int]] = []
@@ -252,7 +276,7 @@ class AntiSparseEncoder(FrameEncoder):
         if self.alpha is not None:
             self.alpha_ = float(self.alpha)
         elif len(queries) >= 20:
-            self.alpha_ = self._best_alpha(queries, base, means + rebuilt, error)
+            self.alpha_ = best_alpha(queries, base, means + rebuilt, error)
         low, high = _range(_exact_bias(rebuilt, means) + self.alpha_ * error)
         self.bias_low_ = low
         self.bias_step_ = (high - low) / 255
@@ -265,25 +289,6 @@ class AntiSparseEncoder(FrameEncoder):
     def _decoded_scales(self, byte: npt.NDArray[np.uint8]) -> Float64Array:
         scales: Float64Array = 1 / (self.reach_low_ + self.reach_step_ * byte.astype(np.float64))
         return scales
-
-    def _best_alpha(
-        self, queries: Float64Array, base: Float64Array, rebuilt: Float64Array, error: Float64Array
-    ) -> float:
-        """The alpha that ranks true neighbours best among training vectors: by recall@R averaged over R."""
-        distances, nearest = exact_neighbors(base, queries, 1)
-        # A base to search is denser than a sample of it, and the offset is worth less for close neighbours: judge by
-        # the closest.
-        close = distances[:, 0] <= np.quantile(distances[:, 0], _CLOSE)
-        queries, nearest = queries[close], nearest[close]
-        rough = (rebuilt * rebuilt).sum(axis=1) - 2 * (queries @ rebuilt.T)
-        scores = []
-        for alpha in _ALPHAS:
-            values = rough + alpha * error
-            rank = (values < np.take_along_axis(values, nearest, 1)).sum(axis=1)
-            scores.append(np.mean([(rank < R).mean() for R in (1, 2, 5, 10, 20, 50)]))
-        # Of those as good as the best, but for chance, the one nearest the middle.
-        good = [alpha for alpha, score in zip(_ALPHAS, scores, strict=True) if score >= max(scores) - 0.003]
-        return min(good, key=lambda alpha: abs(alpha - 0.5))
 
     @property
     def _means(self) -> Float64Array:
@@ -327,7 +332,7 @@ class AntiSparseEncoder(FrameEncoder):
             sweeps, flips, tenure, turns = self._search
             turns = turns if self.scale else 0
             return bits, *run(correlations, bits, sweeps, flips, tenure, "euclidean", self._threads, scales, turns)
-        bits = self._solver.bits(Y, self.h, relative=self.relative_h, dtype=np.float32, n_threads=self.n_threads)
+        bits = self._solver.bits(Y, self.h_, relative=self.relative_h, dtype=np.float32, n_threads=self.n_threads)
         if self.effort == 0:
             return bits, *run(correlations, bits, 0, 0, 0, "euclidean", self._threads)
         if self.effort == 1:

@@ -26,7 +26,6 @@ CURVES: list[Curve] = [
     ("itq", "NN_b"),
     ("itq", "NN_e"),
 ]
-GRID = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)  # relative h to choose from
 _CHUNK = 16384
 
 
@@ -53,7 +52,8 @@ def measure(data: Dataset, settings: Settings, track: Track) -> Sift:
     learn, base, query = (_reduced(pca, X, name) for name, X in parts)
     truth = data.neighbors
     nearest = exact_neighbors(data.base, data.query, 1, progress=True)[1] if truth is None else np.asarray(truth)[:, :1]
-    h = tuned_h(learn, settings)
+    tuned = AntiSparseEncoder(settings.sift_bits, frame="tight", effort=0, h="auto", center=False, random_state=0)
+    h = tuned.fit(learn).h_
     depth = min(settings.depth, len(base))
     rows = []
     for seed in track(settings.sift_seeds, f"Figure 3: {data.name}"):
@@ -79,23 +79,6 @@ def _reduced(pca: PCA, X: npt.NDArray[Any], name: str) -> npt.NDArray[np.float32
         finite(X[start : start + _CHUNK], name, start)
         out[start : start + _CHUNK] = pca.transform(np.asarray(X[start : start + _CHUNK], np.float64))
     return out
-
-
-def tuned_h(learn: npt.NDArray[np.float32], settings: Settings) -> float:
-    """The relative h of the best recall@10 by NN_b among learning vectors: a tenth of them ask, the rest answer."""
-    queries = learn[: max(1, min(len(learn) // 10, 1000))]
-    rest = learn[len(queries) :]
-    nearest = exact_neighbors(rest, queries, 1)[1]
-    curve = ("antisparse", "NN_b")
-    recall = {}
-    for h in GRID:
-        encoder = AntiSparseEncoder(settings.sift_bits, frame="tight", effort=0, h=h, center=False, random_state=0).fit(
-            rest
-        )
-        recall[h] = (
-            Sample([rank_all([curve], {"antisparse": encoder}, rest, queries, nearest, 10)]).recall(curve, 10).mean
-        )
-    return max(recall, key=lambda h: recall[h])
 
 
 def study(result: Sift, settings: Settings) -> Study:
