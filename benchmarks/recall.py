@@ -1,6 +1,6 @@
 """Recall at equal bytes against FAISS, on the same base and queries, in the same run.
 
-    python benchmarks/recall.py [FOLDER ...] [--bytes 8 16 ...] [--seeds N] [--base N] [--slow] [--json FILE] [--plot FILE]
+    python benchmarks/recall.py [FOLDER ...] [--bytes 8 16 ...] [--seeds N] [--base N] [--slow] [--plot FILE]
 
 A folder holds base, learn and query files (docs/datasets.md). Everything is trained on learn; queries are used once, to
 report. Bytes are all that is stored of a vector but its id: bits, mean, scale and bias for us, what `sa_code_size` says
@@ -202,11 +202,8 @@ def main() -> None:
     parser.add_argument("--bytes", nargs="+", type=int, help="8 16 24 32 up to 128 dimensions, 16 32 56 beyond")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--peers", default="", help="those whose names this regular expression finds")
-    parser.add_argument(
-        "--slow",
-        action="store_true",
-        help="residual and local-search quantisers too, whose training and encoding take long",
-    )
+    parser.add_argument("--base", type=int, help="use so many vectors of the base")
+    parser.add_argument("--slow", action="store_true", help="residual and local-search quantisers too; they take long")
     parser.add_argument("--plot", type=Path, help="where to draw them")
     arguments = parser.parse_args()
     sets = [read_dataset(folder) for folder in arguments.folders]

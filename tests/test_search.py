@@ -352,3 +352,47 @@ def test_learned_results_scale_with_the_data(name: str, power: int) -> None:
     found = CodeBase(other, other.transform(np.ldexp(X, power))).search(np.ldexp(Q, power), 7)
     np.testing.assert_array_equal(found[1], expected[1])
     np.testing.assert_allclose(np.ldexp(found[0], -2 * power), expected[0], rtol=1e-6)
+
+
+WITH_BYTES = {
+    "bias": AntiSparseEncoder(40, random_state=0),
+    "means": AntiSparseEncoder(40, means=9, random_state=0),
+    "means without bias": AntiSparseEncoder(40, means=9, bias=False, pca=11, random_state=0),
+    "scale": AntiSparseEncoder(40, means=9, scale=True, random_state=0),
+    "scale alone": AntiSparseEncoder(40, scale=True, random_state=0),
+}
+
+
+@pytest.mark.parametrize("name", [*ENCODERS, *WITH_BYTES])
+def test_inner_products_are_those_with_the_rebuilt_vectors(name: str) -> None:
+    encoder = (ENCODERS | WITH_BYTES)[name].fit(X)
+    base = CodeBase(encoder, encoder.transform(X), metric="ip")
+    full = -Q @ encoder.inverse_transform(base.codes).T
+    distances, ids = base.search(Q, 15)
+    np.testing.assert_allclose(distances, np.take_along_axis(full, ids, 1), atol=1e-4)
+    np.testing.assert_allclose(distances, np.sort(full, axis=1)[:, :15], atol=1e-4)
+    again = pickle.loads(pickle.dumps(base))
+    np.testing.assert_array_equal(again.search(Q, 15)[1], ids)
+
+
+@pytest.mark.parametrize("name", ["antisparse", "learned", "means without bias", "scale"])
+def test_cosine_is_the_distance_of_unit_vectors(name: str) -> None:
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    encoder = (ENCODERS | WITH_BYTES)[name].fit(unit)
+    codes = encoder.transform(unit)
+    base, plain = CodeBase(encoder, codes, metric="cosine"), CodeBase(encoder, codes)
+    distances, ids = base.search(1e200 * Q, 15)
+    expected = plain.search(Q / np.linalg.norm(Q, axis=1, keepdims=True), 15)
+    np.testing.assert_array_equal(ids, expected[1])
+    np.testing.assert_allclose(distances, expected[0] / 2, rtol=1e-9)
+    cosines = 1 - (Q / np.linalg.norm(Q, axis=1, keepdims=True)) @ unit.T
+    assert np.abs(distances - np.take_along_axis(cosines, ids, 1)).mean() < 0.2
+
+
+def test_metrics_say_what_is_wrong() -> None:
+    encoder = AntiSparseEncoder(16, random_state=0).fit(X)
+    codes = encoder.transform(X)
+    with pytest.raises(InputError, match="metric = 'angle'"):
+        CodeBase(encoder, codes, metric="angle")
+    with pytest.raises(InputError, match="Q row 1 is zero"):
+        CodeBase(encoder, codes, metric="cosine").search(np.array([np.ones(12), np.zeros(12)]), 3)

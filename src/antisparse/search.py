@@ -15,8 +15,10 @@ from antisparse.errors import InputError, UnsupportedError
 
 Method = Literal["hamming", "asymmetric", "reconstruction"]
 Query = Literal["projection", "spread"]
+Metric = Literal["l2", "cosine", "ip"]
 Ids = npt.NDArray[np.int64]
 
+METRICS = ("l2", "cosine", "ip")
 _METHODS = ("hamming", "asymmetric", "reconstruction")
 _CHUNK_QUERIES = 1024
 _CHUNK_CODES = 16384
@@ -30,6 +32,10 @@ class CodeBase:
     encoder : fitted encoder
         The one that made the codes.
     codes : ndarray of shape (n, code_size), uint8
+    metric : {"l2", "cosine", "ip"}
+        What reconstruction search ranks by: the squared distance to the rebuilt vector; for codes of vectors of unit
+        length, half of it from the query brought to unit length, which estimates one less the cosine; or less the inner
+        product with the rebuilt vector.
     n_threads : int, optional
         All available CPUs by default.
 
@@ -45,12 +51,15 @@ class CodeBase:
     array([0, 1, 2, 3, 4])
     """
 
-    def __init__(self, encoder: Encoder, codes: Any, *, n_threads: int | None = None) -> None:
+    def __init__(self, encoder: Encoder, codes: Any, *, metric: Metric = "l2", n_threads: int | None = None) -> None:
         if not hasattr(encoder, "code_layout_"):
             raise InputError("encoder is not fitted; call encoder.fit(X) first")
         layout = encoder.code_layout_
         rows = layout.rows(codes, "codes")
         thread_count(n_threads)
+        if metric not in METRICS:
+            raise InputError(f"metric = {metric!r}; choose one of {', '.join(map(repr, METRICS))}")
+        self.metric = metric
         self.encoder = encoder
         self.n_threads = n_threads
         self._n = len(rows)
@@ -94,7 +103,7 @@ class CodeBase:
         )
         # scale_i = -2 s_i = -0.5 / reach_i, so that reach_i = 1 / (4 s_i).
         reach = np.array([encoder.reach_low_, encoder.reach_step_]) / 4
-        bias = np.array([encoder.bias_low_, encoder.bias_step_])
+        bias = np.array([encoder.bias_low_, encoder.bias_step_]) * (self.metric != "ip")
         self._scale_unit, self._score_unit = 1.0, _power_of_two(bias @ np.array([[1, 1], [0, 255]]))
         ranges = [*reach, *bias / self._score_unit]
         self._termed = self._scan(None, None, 0.0, self._scale_bytes, self._bias_bytes, ranges)
@@ -105,6 +114,8 @@ class CodeBase:
         for start in range(0, self._n, _CHUNK_CODES):
             part = slice(start, min(start + _CHUNK_CODES, self._n))
             exact_scale[part], exact_bias[part] = self.encoder.terms(rows[part])
+        if self.metric == "ip":
+            exact_bias[:] = 0
         # Kept in float32, times powers of two that suit their range.
         self._scale_unit, self._score_unit = _power_of_two(exact_scale), _power_of_two(exact_bias)
         scale = self._placed((exact_scale / self._scale_unit).astype(np.float32))
@@ -129,7 +140,7 @@ class CodeBase:
         return self._n
 
     def __reduce__(self) -> tuple[Any, ...]:  # pickled as what it was made from
-        return partial(CodeBase, n_threads=self.n_threads), (self.encoder, self.codes)
+        return partial(CodeBase, metric=self.metric, n_threads=self.n_threads), (self.encoder, self.codes)
 
     @property
     def bytes_per_vector(self) -> int:
@@ -189,7 +200,7 @@ class CodeBase:
         -------
         distances : ndarray of shape (n_queries, k)
             hamming: bits that differ (int32). asymmetric: the sum of ``|w_j|`` over bits that disagree.
-            reconstruction: the squared Euclidean distance from the query to the rebuilt vector.
+            reconstruction: by `metric`, the squared Euclidean distance from the query to the rebuilt vector.
         ids : ndarray of shape (n_queries, k), int64
             Row numbers of the codes, ordered by distance, then by number; -1, at the largest distance, where there are
             fewer than k.
@@ -209,6 +220,8 @@ class CodeBase:
             if shortlist_method not in ("hamming", "asymmetric"):
                 raise InputError(f"shortlist_method = {shortlist_method!r}; choose 'hamming' or 'asymmetric'")
         Q = self.encoder.validated(Q, "Q")
+        if self.metric == "cosine":
+            Q = unit_rows(Q, "Q")
         distances = np.empty((len(Q), k), np.int32 if method == "hamming" else np.float64)
         ids = np.empty((len(Q), k), np.int64)
         for start in range(0, len(Q), _CHUNK_QUERIES):
@@ -259,34 +272,40 @@ class CodeBase:
         return distances, ids
 
     def _reconstruction(self, Q: npt.NDArray[Any]) -> "_Form":
-        """The linear form of ``||q - y_hat||^2`` (docs/search.md)."""
+        """The linear form of ``||q - y_hat||^2``, or of ``-2 q . y_hat`` (docs/search.md)."""
         encoder = self.encoder
         if not encoder.reconstructs:
             raise UnsupportedError(
                 f"{type(encoder).__name__} cannot rebuild vectors; search by method='hamming' instead"
             )
+        inner = self.metric == "ip"
         # ||q - y_hat||^2 = ||q - m||^2 + low + step byte - 2 S with S = T - 2 D: 4 (D + step / 4 byte), and what all
-        # codes of a mean share.
-        step = encoder.bias_step_ / 4 if self._side else 0.0
-        weights, units = round_weights(encoder.query_weights(Q, "projection"), at_least=2 * step)
-        centred = np.asarray(Q, np.float64) - encoder.mean_
-        constant = (centred * centred).sum(axis=1)  # ||q - mean||^2, what PCA dropped included
+        # codes of a mean share. -2 q . y_hat = -2 q . m - 2 S, where q is not centred.
+        step, low = (encoder.bias_step_ / 4, encoder.bias_low_) if self._side and not inner else (0.0, 0.0)
+        exact = np.asarray(Q, np.float64)
+        if inner:
+            exact = exact + encoder.mean_  # which `reduce` takes off
+        weights, units = round_weights(encoder.query_weights(exact, "projection"), at_least=2 * step)
+        centred = exact - encoder.mean_
+        constant = -2 * centred @ encoder.mean_ if inner else (centred * centred).sum(axis=1)  # all of q, PCA or not
         offsets = None
         if encoder.cell_means is not None:  # ||q - mean - m_k||^2
             means = encoder.cell_means
-            products: Float64Array = project(encoder.reduce(Q), np.ascontiguousarray(means.T), 1)
-            offsets = constant[:, None] + (means * means).sum(axis=1) - 2 * products
+            products: Float64Array = project(encoder.reduce(exact), np.ascontiguousarray(means.T), 1)
+            lengths = 0.0 if inner else (means * means).sum(axis=1)
+            offsets = constant[:, None] + lengths - 2 * products
         if not self._side:
             units = units * (self._scale_unit / self._score_unit)
             if offsets is not None:
-                return _Form(self._terms_scan, weights, units, None, offsets / self._score_unit, self._score_unit, 0.0)
-            return _Form(self._terms_scan, weights, units, None, None, self._score_unit, constant)
+                offsets = offsets / self._score_unit
+                return _Form(self._terms_scan, weights, units, None, offsets, self._score_unit, 0.0, self.metric)
+            return _Form(self._terms_scan, weights, units, None, None, self._score_unit, constant, self.metric)
         side = np.round(step / units).astype(np.int32)[:, None]
-        shared = encoder.bias_low_ - 2 * np.abs(weights.astype(np.float64)).sum(axis=1) * units
+        shared = low - 2 * np.abs(weights.astype(np.float64)).sum(axis=1) * units
         if offsets is not None:
             offsets = offsets + shared[:, None]
-            return _Form(self._plain, weights, 4 * units, side, offsets, 1.0, 0.0)
-        return _Form(self._plain, weights, 4 * units, side, None, 4 * units, constant + shared)
+            return _Form(self._plain, weights, 4 * units, side, offsets, 1.0, 0.0, self.metric)
+        return _Form(self._plain, weights, 4 * units, side, None, 4 * units, constant + shared, self.metric)
 
     @property
     def _terms_scan(self) -> ScanBase:
@@ -305,11 +324,27 @@ class _Form:
     offsets: Float64Array | None
     factor: float | Float64Array
     constant: float | Float64Array
+    metric: Metric
 
     def distances(self, scores: Float64Array) -> Float64Array:
-        """Squared distances; infinite where there is no code."""
+        """What the metric says; infinite where there is no code."""
         factor, constant = (np.asarray(v, np.float64).reshape(-1, 1) for v in (self.factor, self.constant))
-        return np.maximum(scores * factor + constant, 0)
+        values: Float64Array = scores * factor + constant
+        if self.metric == "ip":
+            return values / 2
+        return np.maximum(values, 0) / (2 if self.metric == "cosine" else 1)
+
+
+def unit_rows(X: npt.NDArray[Any], name: str) -> Float64Array:
+    """Vectors brought to unit length; an error names one that has none."""
+    exact = np.asarray(X, np.float64)
+    largest = np.abs(exact).max(axis=1, initial=0, keepdims=True)
+    if not largest.all():
+        row = int(np.argmin(largest))
+        raise InputError(f"{name} row {row} is zero, and has no cosine with anything; remove it, or use another metric")
+    exact = exact / largest  # first, so that squares stay in range
+    unit: Float64Array = exact / np.sqrt((exact * exact).sum(axis=1, keepdims=True))
+    return unit
 
 
 def _power_of_two(values: Float64Array) -> float:

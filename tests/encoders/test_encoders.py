@@ -109,6 +109,7 @@ def test_the_paper_is_a_tight_frame_with_h_one_and_nothing_centred() -> None:
         "frame": "tight",
         "effort": 0,
         "h": 1.0,
+        "h_for": "hamming",
         "relative_h": False,
         "means": 1,
         "scale": False,
