@@ -22,7 +22,7 @@ from timing import best, in_turn, options, write_json
 
 from antisparse import _core
 from antisparse.codes import scan_blocks
-from antisparse.search import round_weights
+from antisparse.forms import round_weights
 
 RNG = np.random.default_rng(0)
 

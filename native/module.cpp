@@ -201,7 +201,8 @@ class ScanBase {
 
   nb::typed<nb::tuple, nb::any, nb::any> search(Matrix<std::int32_t> weights, Vector units, std::size_t k,
                                                 unsigned threads, std::optional<Matrix<std::int32_t>> side_weights,
-                                                std::optional<Matrix<double>> offsets) const {
+                                                std::optional<Matrix<double>> offsets, std::optional<Longs> positions,
+                                                std::optional<Matrix<std::int64_t>> probes) const {
     ScanJob job = with(weights, units, side_weights);
     if ((offsets ? offsets->shape(1) : 0) != job.cells || (offsets && offsets->shape(0) != job.queries))
       throw std::invalid_argument("the offsets do not fit");
@@ -211,6 +212,18 @@ class ScanBase {
       for (std::size_t i = 0; i < units.size(); ++i)
         if (!(units.data()[i] > 0)) throw std::invalid_argument("a unit is not positive");
       job.offsets = offsets->data();
+    }
+    if (positions) {
+      if (!job.positions || positions->shape(0) != job.n) throw std::invalid_argument("the positions do not fit");
+      job.positions = positions->data();
+    }
+    if (probes) {
+      if (!job.cells || probes->shape(0) != job.queries) throw std::invalid_argument("the probes do not fit");
+      for (std::size_t i = 0; i < probes->size(); ++i)
+        if (probes->data()[i] < 0 || probes->data()[i] >= static_cast<std::int64_t>(job.cells))
+          throw std::invalid_argument("a probe is not a cell");
+      job.probes = probes->data();
+      job.probe_count = probes->shape(1);
     }
     auto scores = array<double>(job.queries * k);
     auto ids = array<std::int64_t>(job.queries * k);
@@ -228,7 +241,7 @@ class ScanBase {
   nb::ndarray<nb::numpy, double> score(Matrix<std::int32_t> weights, Vector units, Matrix<std::int64_t> ids,
                                        std::optional<Matrix<std::int32_t>> side_weights) const {
     const ScanJob base = with(weights, units, side_weights);
-    if (base.cells) throw std::invalid_argument("codes in cells are searched whole");
+    if (base.cells > 1) throw std::invalid_argument("codes in several cells are searched whole");
     const std::size_t count = ids.shape(1);
     if (ids.shape(0) != base.queries) throw std::invalid_argument("one row of ids a query");
     for (std::size_t i = 0; i < base.queries * count; ++i)
@@ -404,7 +417,8 @@ NB_MODULE(_core, m) {
            "cell_ends"_a.noconvert().none() = nb::none(), "reach_bytes"_a.noconvert().none() = nb::none(),
            "bias_bytes"_a.noconvert().none() = nb::none(), "ranges"_a = std::vector<double>())
       .def("search", &ScanBase::search, "weights"_a.noconvert(), "units"_a.noconvert(), "k"_a, "threads"_a,
-           "side_weights"_a.noconvert().none() = nb::none(), "offsets"_a.noconvert().none() = nb::none())
+           "side_weights"_a.noconvert().none() = nb::none(), "offsets"_a.noconvert().none() = nb::none(),
+           "positions"_a.noconvert().none() = nb::none(), "probes"_a.noconvert().none() = nb::none())
       .def("score", &ScanBase::score, "weights"_a.noconvert(), "units"_a.noconvert(), "ids"_a.noconvert(),
            "side_weights"_a.noconvert().none() = nb::none());
   nb::class_<SpreadFrame>(m, "SpreadFrame", "A frame prepared for the spread solver.")

@@ -116,6 +116,8 @@ class Best {
     return true;
   }
 
+  bool full() const { return found_.size() >= k_; }
+
   // Only the k least are kept.
   void cut() {
     if (k_ == 0 || found_.size() < k_) return;

@@ -162,12 +162,31 @@ void prune_group(const ScanJob& job, ScanQuery* const* queries, std::size_t firs
   for (int q = 0; q < count; ++q) queries[q]->collect(first, blocks, out[q]);
 }
 
+// The blocks [at, at + blocks) for the queries that are ready.
+inline void prune_all(const ScanJob& job, const std::vector<ScanQuery*>& ready, std::vector<ScanQuery*>& order,
+                      std::size_t at, std::size_t blocks, std::vector<std::uint32_t>& masks) {
+  for (const bool wide : {false, true}) {
+    order.clear();
+    for (ScanQuery* query : ready)
+      if (query->wide() == wide) order.push_back(query);
+    std::size_t i = 0;
+    for (; i + 4 <= order.size(); i += 4) prune_group<4>(job, &order[i], at, blocks, masks);
+    for (; i + 2 <= order.size(); i += 2) prune_group<2>(job, &order[i], at, blocks, masks);
+    for (; i < order.size(); ++i) prune_group<1>(job, &order[i], at, blocks, masks);
+  }
+}
+
+// How many blocks stay in cache while all queries pass them.
+inline std::size_t longest_chunk(const ScanJob& job) {
+  const std::size_t block_bytes = scan_block * (job.bytes + (job.scale ? 8 : job.reach_bytes ? 2 : 0));
+  return std::max<std::size_t>(64, (std::size_t{128} << 10) / block_bytes);
+}
+
 // All queries over the blocks [first, end). A chunk stays in cache while all of them pass it; the first ones are short,
 // since what they find sets the limits for the rest.
 inline void scan_blocks(const ScanJob& job, std::vector<std::unique_ptr<ScanQuery>>& queries, std::size_t first,
                         std::size_t end) {
-  const std::size_t block_bytes = scan_block * (job.bytes + (job.scale ? 8 : job.reach_bytes ? 2 : 0));
-  const std::size_t longest = std::max<std::size_t>(64, (std::size_t{128} << 10) / block_bytes);
+  const std::size_t longest = longest_chunk(job);
   std::vector<std::uint32_t> masks(4 * longest);
   std::vector<ScanQuery*> ready, order;
   std::size_t length = 4, cell = 0, blocks = 0;
@@ -180,14 +199,38 @@ inline void scan_blocks(const ScanJob& job, std::vector<std::unique_ptr<ScanQuer
     ready.clear();
     for (auto& query : queries)
       if (query->prepare(cell)) ready.push_back(query.get());
-    for (const bool wide : {false, true}) {
-      order.clear();
-      for (ScanQuery* query : ready)
-        if (query->wide() == wide) order.push_back(query);
-      std::size_t i = 0;
-      for (; i + 4 <= order.size(); i += 4) prune_group<4>(job, &order[i], at, blocks, masks);
-      for (; i + 2 <= order.size(); i += 2) prune_group<2>(job, &order[i], at, blocks, masks);
-      for (; i < order.size(); ++i) prune_group<1>(job, &order[i], at, blocks, masks);
+    prune_all(job, ready, order, at, blocks, masks);
+  }
+}
+
+// Each query over the cells it probes, cell by cell, so that queries of the same cell pass it together. Those that have
+// found nothing yet begin with a single block.
+inline void scan_cells(const ScanJob& job, std::vector<std::unique_ptr<ScanQuery>>& queries, std::size_t first) {
+  const std::size_t longest = longest_chunk(job);
+  std::vector<std::uint32_t> masks(4 * longest);
+  std::vector<ScanQuery*> ready, order;
+  std::vector<std::pair<std::int64_t, std::size_t>> visits;  // cell, query
+  for (std::size_t q = 0; q < queries.size(); ++q)
+    for (std::size_t p = 0; p < job.probe_count; ++p)
+      visits.emplace_back(job.probes[(first + q) * job.probe_count + p], q);
+  std::sort(visits.begin(), visits.end());
+  for (std::size_t v = 0, next = 0; v < visits.size(); v = next) {
+    const std::int64_t cell = visits[v].first;
+    next = v;
+    while (next < visits.size() && visits[next].first == cell) ++next;
+    const auto end = static_cast<std::size_t>(job.cell_ends[cell]);
+    std::size_t blocks = 0;
+    for (auto at = static_cast<std::size_t>(cell ? job.cell_ends[cell - 1] : 0); at < end; at += blocks) {
+      ready.clear();
+      bool fresh = false;
+      for (std::size_t i = v; i < next; ++i) {
+        ScanQuery* query = queries[visits[i].second].get();
+        if (!query->prepare(static_cast<std::size_t>(cell))) continue;
+        fresh = fresh || !query->best.full();
+        ready.push_back(query);
+      }
+      blocks = std::min(fresh ? std::max<std::size_t>(1, blocks) : longest, end - at);
+      prune_all(job, ready, order, at, blocks, masks);
     }
   }
 }
@@ -198,10 +241,11 @@ inline void scan(const ScanJob& job) {
   constexpr std::size_t most = 64, least = 4, shortest = 512;  // queries a group, blocks a range
   const std::size_t blocks = (job.n + scan_block - 1) / scan_block;
   const std::size_t share = (job.queries + job.threads - 1) / job.threads;
-  const std::size_t group = std::min(most, std::max(least, (share + least - 1) / least * least));
+  const std::size_t group =
+      std::min(job.probes ? 16 * most : most, std::max(least, (share + least - 1) / least * least));
   const std::size_t groups = (job.queries + group - 1) / group;
   std::size_t ranges = 1;
-  if (groups < job.threads && groups > 0)
+  if (groups < job.threads && groups > 0 && !job.probes)
     ranges = std::max<std::size_t>(1, std::min<std::size_t>((job.threads + groups - 1) / groups, blocks / shortest));
   std::vector<std::vector<std::unique_ptr<ScanQuery>>> found(groups * ranges);
   run_tasks(groups * ranges, job.threads, [&] {
@@ -210,7 +254,10 @@ inline void scan(const ScanJob& job) {
       auto& queries = found[task];
       for (std::size_t q = first; q < std::min(first + group, job.queries); ++q)
         queries.push_back(std::make_unique<ScanQuery>(job, q));
-      scan_blocks(job, queries, blocks * range / ranges, blocks * (range + 1) / ranges);
+      if (job.probes)
+        scan_cells(job, queries, first);
+      else
+        scan_blocks(job, queries, blocks * range / ranges, blocks * (range + 1) / ranges);
       if (ranges > 1) {
         for (auto& query : queries) query->best.cut();
         return;

@@ -19,7 +19,7 @@ from antisparse import (
     hamming,
     unpack,
 )
-from antisparse.search import round_weights
+from antisparse.forms import round_weights
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((700, 12)) * np.linspace(3, 0.5, 12) + 1

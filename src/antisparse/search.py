@@ -1,6 +1,5 @@
 """Search on codes: hamming (NN_b), asymmetric (NN_a) and reconstruction (NN_e), through one scan (docs/search.md)."""
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
@@ -8,20 +7,13 @@ import numpy as np
 import numpy.typing as npt
 
 from antisparse._arrays import Float64Array, integer, thread_count
-from antisparse._core import ScanBase, project
-from antisparse.codes import BLOCK, cell_blocks, hamming_distances, scan_blocks, scan_rows, unpack
+from antisparse.codes import Codes
 from antisparse.encoders.base import Encoder
-from antisparse.errors import InputError, UnsupportedError
+from antisparse.errors import InputError
+from antisparse.forms import METHODS, METRICS, Form, Method, Metric, Query, make_form, unit_rows
+from antisparse.layout import Ids, Scanner, has_side, has_terms, lay_out
 
-Method = Literal["hamming", "asymmetric", "reconstruction"]
-Query = Literal["projection", "spread"]
-Metric = Literal["l2", "cosine", "ip"]
-Ids = npt.NDArray[np.int64]
-
-METRICS = ("l2", "cosine", "ip")
-_METHODS = ("hamming", "asymmetric", "reconstruction")
 _CHUNK_QUERIES = 1024
-_CHUNK_CODES = 16384
 
 
 class CodeBase:
@@ -54,87 +46,14 @@ class CodeBase:
     def __init__(self, encoder: Encoder, codes: Any, *, metric: Metric = "l2", n_threads: int | None = None) -> None:
         if not hasattr(encoder, "code_layout_"):
             raise InputError("encoder is not fitted; call encoder.fit(X) first")
-        layout = encoder.code_layout_
-        rows = layout.rows(codes, "codes")
+        rows = encoder.code_layout_.rows(codes, "codes")
         thread_count(n_threads)
-        if metric not in METRICS:
-            raise InputError(f"metric = {metric!r}; choose one of {', '.join(map(repr, METRICS))}")
-        self.metric = metric
+        check_metric(metric)
+        self.metric: Metric = metric
         self.encoder = encoder
         self.n_threads = n_threads
         self._n = len(rows)
-        self._bits = layout.n_bits
-        # What the scan reads: the bits, and the bias byte where there is one. The number of the mean is in the order.
-        kept = rows[:, : layout.bit_bytes]
-        parts = [name for name, _ in layout.side]
-        self._scaled = "scale" in parts  # then scale and bias are kept apart, as bytes
-        self._side = int("bias" in parts and not self._scaled)
-        if self._side:
-            at, _ = layout.place("bias")
-            kept = np.concatenate([kept, rows[:, at : at + 1]], axis=1)
-        self._positions: Ids | None = None
-        self._cell_ends: Ids | None = None
-        self._mean_bytes = 0
-        if encoder.cell_means is None:
-            self._blocks = scan_blocks(kept)
-        else:
-            self._mean_bytes = layout.place("mean")[1]
-            self._blocks, self._positions, self._cell_ends = cell_blocks(
-                kept, encoder.cells(rows), len(encoder.cell_means)
-            )
-        self._plain = self._scan(None, None, 0.0)
-        self._termed: ScanBase | None = None
-        self._term_bytes = 0
-        if self._scaled:
-            self._add_bytes(rows)
-        elif encoder.reconstructs and not self._side:
-            self._add_terms(rows)
-
-    def _scan(self, scale: Any, bias: Any, bias0: float, *coded: Any) -> ScanBase:
-        n = self._n if self._positions is None else len(self._positions)
-        return ScanBase(
-            self._blocks, n, self._bits, scale, bias, bias0, self._side, self._positions, self._cell_ends, *coded
-        )
-
-    def _add_bytes(self, rows: npt.NDArray[np.uint8]) -> None:
-        layout, encoder = self.encoder.code_layout_, self.encoder
-        self._scale_bytes, self._bias_bytes = (
-            self._placed(rows[:, layout.place(name)[0]]) for name in ("scale", "bias")
-        )
-        # scale_i = -2 s_i = -0.5 / reach_i, so that reach_i = 1 / (4 s_i).
-        reach = np.array([encoder.reach_low_, encoder.reach_step_]) / 4
-        bias = np.array([encoder.bias_low_, encoder.bias_step_]) * (self.metric != "ip")
-        self._scale_unit, self._score_unit = 1.0, _power_of_two(bias @ np.array([[1, 1], [0, 255]]))
-        ranges = [*reach, *bias / self._score_unit]
-        self._termed = self._scan(None, None, 0.0, self._scale_bytes, self._bias_bytes, ranges)
-        self._term_bytes = 2
-
-    def _add_terms(self, rows: npt.NDArray[np.uint8]) -> None:
-        exact_scale, exact_bias = np.zeros(self._n), np.zeros(self._n)
-        for start in range(0, self._n, _CHUNK_CODES):
-            part = slice(start, min(start + _CHUNK_CODES, self._n))
-            exact_scale[part], exact_bias[part] = self.encoder.terms(rows[part])
-        if self.metric == "ip":
-            exact_bias[:] = 0
-        # Kept in float32, times powers of two that suit their range.
-        self._scale_unit, self._score_unit = _power_of_two(exact_scale), _power_of_two(exact_bias)
-        scale = self._placed((exact_scale / self._scale_unit).astype(np.float32))
-        bias = (exact_bias / self._score_unit).astype(np.float32)
-        same = self._n == 0 or bool((bias == bias[0]).all())
-        self._termed = self._scan(
-            scale, None if same else self._placed(bias), float(bias[0]) if same and self._n else 0.0
-        )
-        self._term_bytes = 4 if same else 8
-
-    def _placed(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Values by row, at their places in the scan."""
-        placed = np.zeros(len(self._blocks) * BLOCK, values.dtype)
-        if self._positions is None:
-            placed[: self._n] = values
-        else:
-            held = self._positions >= 0
-            placed[held] = values[self._positions[held]]
-        return placed
+        self._scanner = Scanner(encoder, lay_out(encoder, rows, metric), self._n, metric)
 
     def __len__(self) -> int:
         return self._n
@@ -147,26 +66,17 @@ class CodeBase:
         """Bytes the reconstruction scan reads of a vector: its bits, its terms or bias, and the number of its mean,
         which it reads as the order of the codes. The other methods read the bits.
         """
-        return int(self._blocks.shape[1]) + self._mean_bytes + self._term_bytes
+        return bytes_per_vector(self.encoder, self._scanner)
 
     @property
-    def codes(self) -> npt.NDArray[np.uint8]:
+    def codes(self) -> Codes:
         """The code rows this was made from."""
-        layout = self.encoder.code_layout_
-        places = np.arange(self._n) if self._positions is None else np.flatnonzero(self._positions >= 0)
-        ids = places if self._positions is None else self._positions[places]
-        rows = np.zeros((self._n, layout.code_size), np.uint8)
-        kept = scan_rows(self._blocks, BLOCK * len(self._blocks))[places]
-        rows[ids, : layout.bit_bytes] = kept[:, : layout.bit_bytes]
-        if self._cell_ends is not None:
-            at, size = layout.place("mean")
-            cells = np.searchsorted(self._cell_ends, places // BLOCK, side="right")
-            rows[ids, at : at + size] = (cells[:, None] >> (8 * np.arange(size))) & 255
-        if self._scaled:
-            rows[ids, layout.place("scale")[0]] = self._scale_bytes[places]
-            rows[ids, layout.place("bias")[0]] = self._bias_bytes[places]
-        elif self._side:
-            rows[ids, layout.place("bias")[0]] = kept[:, -1]
+        positions = self._scanner.layout.positions
+        if positions is None:
+            return self._scanner.rows(self.encoder, np.arange(self._n))
+        places = np.flatnonzero(positions >= 0)
+        rows = np.zeros((self._n, self.encoder.code_layout_.code_size), np.uint8)
+        rows[positions[places]] = self._scanner.rows(self.encoder, places)
         return rows
 
     def search(
@@ -206,163 +116,64 @@ class CodeBase:
             fewer than k.
         """
         k = integer(k, "k", 1)
-        if method not in _METHODS:
-            raise InputError(f"method = {method!r}; choose one of {', '.join(map(repr, _METHODS))}")
-        if method != "reconstruction" or shortlist is not None:
-            self._require_one_mean()
-        if query not in ("projection", "spread"):
-            raise InputError(f"query = {query!r}; choose 'projection' or 'spread'")
+        check_search(method, query, shortlist, shortlist_method)
         threads = thread_count(self.n_threads if n_threads is None else n_threads)
-        if shortlist is not None:
-            shortlist = integer(shortlist, "shortlist", 1)
-            if method != "reconstruction":
-                raise InputError(f"shortlist re-ranks by reconstruction, but method = {method!r}")
-            if shortlist_method not in ("hamming", "asymmetric"):
-                raise InputError(f"shortlist_method = {shortlist_method!r}; choose 'hamming' or 'asymmetric'")
-        Q = self.encoder.validated(Q, "Q")
-        if self.metric == "cosine":
-            Q = unit_rows(Q, "Q")
+        Q = checked_queries(self.encoder, Q, self.metric)
         distances = np.empty((len(Q), k), np.int32 if method == "hamming" else np.float64)
         ids = np.empty((len(Q), k), np.int64)
-        for start in range(0, len(Q), _CHUNK_QUERIES):
+        for start in range(0, max(len(Q), 1), _CHUNK_QUERIES):  # once without queries too, for what cannot be asked
             rows = slice(start, start + _CHUNK_QUERIES)
-            if shortlist is None:
-                distances[rows], ids[rows] = self._search(Q[rows], k, method, query, threads)
-            else:
-                _, found = self._search(Q[rows], shortlist, shortlist_method, query, threads)
-                distances[rows], ids[rows] = self._rerank(Q[rows], k, found)
+            first = method if shortlist is None else shortlist_method
+            form = self._form(Q[rows], first, query)
+            values, found = self._scanner.search(form, k if shortlist is None else shortlist, threads)
+            if shortlist is not None:
+                form = self._form(Q[rows], method, query)
+                values, found = best_of(self._scanner.score(form, found), found, k)
+            distances[rows], ids[rows] = form.distances(values), found
         return distances, ids
 
-    def _search(
-        self, Q: npt.NDArray[Any], k: int, method: Method, query: Query, threads: int
-    ) -> tuple[npt.NDArray[Any], Ids]:
-        if method == "hamming":
-            bits = self.encoder.transform(Q)[:, : self.encoder.code_layout_.bit_bytes]
-            signs = unpack(bits, self._bits).astype(np.int32)
-            scores, ids = self._plain.search(signs, np.ones(len(Q)), k, threads, self._side_weights(len(Q)))
-            return hamming_distances(scores), ids
-        if method == "asymmetric":
-            weights, units = round_weights(self.encoder.query_weights(Q, query))
-            scores, ids = self._plain.search(weights, units, k, threads, self._side_weights(len(Q)))
-            return scores * units[:, None], ids
-        form = self._reconstruction(Q)
-        scores, ids = form.scan.search(form.weights, form.units, k, threads, form.side, form.offsets)
-        return form.distances(scores), ids
-
-    def _side_weights(self, queries: int) -> npt.NDArray[np.int32] | None:
-        """Weights that leave the bias out."""
-        return np.zeros((queries, 1), np.int32) if self._side else None
-
-    def _require_one_mean(self) -> None:
-        if self.encoder.cell_means is not None:
-            raise UnsupportedError(
-                "signs relative to different means do not compare: with means > 1 search by method='reconstruction', "
-                "without a shortlist"
-            )
-
-    def _rerank(self, Q: npt.NDArray[Any], k: int, candidates: Ids) -> tuple[Float64Array, Ids]:
-        form = self._reconstruction(Q)
-        scores = form.scan.score(form.weights, form.units, np.ascontiguousarray(candidates), form.side)
-        order = np.lexsort((candidates, scores))[:, :k]
-        distances = np.full((len(Q), k), np.inf)
-        ids = np.full((len(Q), k), -1, np.int64)
-        kept = slice(0, order.shape[1])
-        ids[:, kept] = np.take_along_axis(candidates, order, 1)
-        distances[:, kept] = form.distances(np.take_along_axis(scores, order, 1))
-        return distances, ids
-
-    def _reconstruction(self, Q: npt.NDArray[Any]) -> "_Form":
-        """The linear form of ``||q - y_hat||^2``, or of ``-2 q . y_hat`` (docs/search.md)."""
+    def _form(self, Q: npt.NDArray[Any], method: Method, query: Query) -> Form:
         encoder = self.encoder
-        if not encoder.reconstructs:
-            raise UnsupportedError(
-                f"{type(encoder).__name__} cannot rebuild vectors; search by method='hamming' instead"
-            )
-        inner = self.metric == "ip"
-        # ||q - y_hat||^2 = ||q - m||^2 + low + step byte - 2 S with S = T - 2 D: 4 (D + step / 4 byte), and what all
-        # codes of a mean share. -2 q . y_hat = -2 q . m - 2 S, where q is not centred.
-        step, low = (encoder.bias_step_ / 4, encoder.bias_low_) if self._side and not inner else (0.0, 0.0)
-        exact = np.asarray(Q, np.float64)
-        if inner:
-            exact = exact + encoder.mean_  # which `reduce` takes off
-        weights, units = round_weights(encoder.query_weights(exact, "projection"), at_least=2 * step)
-        centred = exact - encoder.mean_
-        constant = -2 * centred @ encoder.mean_ if inner else (centred * centred).sum(axis=1)  # all of q, PCA or not
-        offsets = None
-        if encoder.cell_means is not None:  # ||q - mean - m_k||^2
-            means = encoder.cell_means
-            products: Float64Array = project(encoder.reduce(exact), np.ascontiguousarray(means.T), 1)
-            lengths = 0.0 if inner else (means * means).sum(axis=1)
-            offsets = constant[:, None] + lengths - 2 * products
-        if not self._side:
-            units = units * (self._scale_unit / self._score_unit)
-            if offsets is not None:
-                offsets = offsets / self._score_unit
-                return _Form(self._terms_scan, weights, units, None, offsets, self._score_unit, 0.0, self.metric)
-            return _Form(self._terms_scan, weights, units, None, None, self._score_unit, constant, self.metric)
-        side = np.round(step / units).astype(np.int32)[:, None]
-        shared = low - 2 * np.abs(weights.astype(np.float64)).sum(axis=1) * units
-        if offsets is not None:
-            offsets = offsets + shared[:, None]
-            return _Form(self._plain, weights, 4 * units, side, offsets, 1.0, 0.0, self.metric)
-        return _Form(self._plain, weights, 4 * units, side, None, 4 * units, constant + shared, self.metric)
-
-    @property
-    def _terms_scan(self) -> ScanBase:
-        assert self._termed is not None
-        return self._termed
+        return make_form(encoder, Q, method, query, self.metric, has_side(encoder), has_terms(encoder))
 
 
-@dataclass(frozen=True)
-class _Form:
-    """A linear form ready for the scan, and how its scores become distances."""
-
-    scan: ScanBase
-    weights: npt.NDArray[np.int32]
-    units: Float64Array
-    side: npt.NDArray[np.int32] | None
-    offsets: Float64Array | None
-    factor: float | Float64Array
-    constant: float | Float64Array
-    metric: Metric
-
-    def distances(self, scores: Float64Array) -> Float64Array:
-        """What the metric says; infinite where there is no code."""
-        factor, constant = (np.asarray(v, np.float64).reshape(-1, 1) for v in (self.factor, self.constant))
-        values: Float64Array = scores * factor + constant
-        if self.metric == "ip":
-            return values / 2
-        return np.maximum(values, 0) / (2 if self.metric == "cosine" else 1)
+def check_metric(metric: str) -> None:
+    """Raise unless there is such a metric."""
+    if metric not in METRICS:
+        raise InputError(f"metric = {metric!r}; choose one of {', '.join(map(repr, METRICS))}")
 
 
-def unit_rows(X: npt.NDArray[Any], name: str) -> Float64Array:
-    """Vectors brought to unit length; an error names one that has none."""
-    exact = np.asarray(X, np.float64)
-    largest = np.abs(exact).max(axis=1, initial=0, keepdims=True)
-    if not largest.all():
-        row = int(np.argmin(largest))
-        raise InputError(f"{name} row {row} is zero, and has no cosine with anything; remove it, or use another metric")
-    exact = exact / largest  # first, so that squares stay in range
-    unit: Float64Array = exact / np.sqrt((exact * exact).sum(axis=1, keepdims=True))
-    return unit
+def check_search(method: str, query: str, shortlist: int | None, shortlist_method: str) -> None:
+    """Raise unless the arguments of a search fit each other."""
+    if method not in METHODS:
+        raise InputError(f"method = {method!r}; choose one of {', '.join(map(repr, METHODS))}")
+    if query not in ("projection", "spread"):
+        raise InputError(f"query = {query!r}; choose 'projection' or 'spread'")
+    if shortlist is not None:
+        integer(shortlist, "shortlist", 1)
+        if method != "reconstruction":
+            raise InputError(f"shortlist re-ranks by reconstruction, but method = {method!r}")
+        if shortlist_method not in ("hamming", "asymmetric"):
+            raise InputError(f"shortlist_method = {shortlist_method!r}; choose 'hamming' or 'asymmetric'")
 
 
-def _power_of_two(values: Float64Array) -> float:
-    """The power of two of the largest magnitude, 1 for zeros."""
-    largest = float(np.abs(values).max(initial=0))
-    if not np.isfinite(largest):
-        raise InputError("encoder rebuilds vectors beyond the range of float64; scale the training vectors down")
-    return float(np.ldexp(1.0, int(np.frexp(largest)[1]))) if largest > 0 else 1.0
+def checked_queries(encoder: Encoder, Q: Any, metric: Metric) -> npt.NDArray[Any]:
+    """Queries as an array, as the metric wants them."""
+    array = encoder.validated(Q, "Q")
+    return unit_rows(array, "Q") if metric == "cosine" else array
 
 
-def round_weights(weights: Float64Array, at_least: float = 0.0) -> tuple[npt.NDArray[np.int32], Float64Array]:
-    """Weights as integers below 2^24 times a power of two, one a query: sums of integers are exact in any order.
+def bytes_per_vector(encoder: Encoder, scanner: Scanner) -> int:
+    """Bytes the reconstruction scan reads of a vector, the number of its mean included."""
+    mean = encoder.code_layout_.place("mean")[1] if encoder.cell_means is not None else 0
+    return int(scanner.layout.blocks.shape[1]) + mean + scanner.layout.term_bytes
 
-    The power of two is such that `at_least`, too, is below 2^23 of them.
-    """
-    largest = np.abs(weights).max(axis=1, initial=at_least)
-    if not np.isfinite(largest).all():
-        row = int(np.argmin(np.isfinite(largest)))
-        raise InputError(f"Q row {row} is too large: its weights overflow; scale the vectors down")
-    units: Float64Array = np.ldexp(1.0, np.where(largest > 0, np.maximum(np.frexp(largest)[1] - 23, -1022), 0))
-    return np.round(weights / units[:, None]).astype(np.int32), units
+
+def best_of(values: Float64Array, ids: Ids, k: int) -> tuple[Float64Array, Ids]:
+    """The k least of each row, by (value, id); where there are fewer, infinity and -1."""
+    order = np.lexsort((ids, values))[:, :k]
+    best = np.full((len(values), k), np.inf)
+    kept = np.full((len(values), k), -1, np.int64)
+    best[:, : order.shape[1]] = np.take_along_axis(values, order, 1)
+    kept[:, : order.shape[1]] = np.take_along_axis(ids, order, 1)
+    return best, kept

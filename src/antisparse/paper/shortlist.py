@@ -9,12 +9,12 @@ import numpy as np
 from antisparse import AntiSparseEncoder, CodeBase
 from antisparse.datasets import synthetic
 from antisparse.evaluation import exact_neighbors, nearest_rank
+from antisparse.forms import Method
 from antisparse.paper.methods import METHODS, SEARCHES
 from antisparse.paper.ranking import ladder
 from antisparse.paper.sample import Estimate, Sample
 from antisparse.paper.settings import Settings
 from antisparse.paper.study import Study, Track, log_axis, new_figure
-from antisparse.search import Method
 
 R = 10
 STAGES: dict[str, Literal["hamming", "asymmetric"]] = {"NN_b": "hamming", "NN_a projection": "asymmetric"}

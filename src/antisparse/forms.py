@@ -1,0 +1,119 @@
+"""Queries as linear forms: what each search method asks of the scan (docs/search.md)."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from antisparse._arrays import Float64Array
+from antisparse._core import project
+from antisparse.codes import hamming_distances, unpack
+from antisparse.encoders.base import Encoder
+from antisparse.errors import InputError, UnsupportedError
+
+Method = Literal["hamming", "asymmetric", "reconstruction"]
+Query = Literal["projection", "spread"]
+Metric = Literal["l2", "cosine", "ip"]
+
+METHODS = ("hamming", "asymmetric", "reconstruction")
+METRICS = ("l2", "cosine", "ip")
+
+
+@dataclass(frozen=True)
+class Form:
+    """Queries, ready for the scan of any codes of one encoder.
+
+    The value of a code of cell k is ``offsets[:, k] + factor D``, D being the weight of the bits that disagree and of
+    the side byte; with terms it is ``offsets[:, k] + bias + scale S factor``, S = T - 2 D the weighted sum of signs.
+    """
+
+    weights: npt.NDArray[np.int32]
+    factor: Float64Array
+    side: npt.NDArray[np.int32] | None
+    offsets: Float64Array  # (queries, cells)
+    termed: bool
+    method: Method
+    metric: Metric
+
+    def distances(self, values: Float64Array) -> npt.NDArray[Any]:
+        """What method and metric say; the largest there is where there is no code."""
+        if self.method == "hamming":
+            return hamming_distances(values)
+        if self.method == "asymmetric":
+            return values
+        if self.metric == "ip":
+            return values / 2
+        return np.maximum(values, 0) / (2 if self.metric == "cosine" else 1)
+
+
+def make_form(
+    encoder: Encoder, Q: npt.NDArray[Any], method: Method, query: Query, metric: Metric, side: bool, termed: bool
+) -> Form:
+    """Validated queries for a method; `side` and `termed` say how the codes keep their bias (layout.py)."""
+    if method == "reconstruction":
+        return _reconstruction(encoder, Q, metric, side, termed)
+    if encoder.cell_means is not None:
+        raise UnsupportedError(
+            "signs relative to different means do not compare: with means > 1 search by method='reconstruction', "
+            "without a shortlist"
+        )
+    if method == "hamming":
+        bits = encoder.transform(Q)[:, : encoder.code_layout_.bit_bytes]
+        weights = unpack(bits, encoder.code_layout_.n_bits).astype(np.int32)
+        units = np.ones(len(Q))
+    else:
+        weights, units = round_weights(encoder.query_weights(Q, query))
+    left_out = np.zeros((len(Q), 1), np.int32) if side else None  # the bias byte counts for nothing
+    return Form(weights, units, left_out, np.zeros((len(Q), 1)), False, method, metric)
+
+
+def _reconstruction(encoder: Encoder, Q: npt.NDArray[Any], metric: Metric, side: bool, termed: bool) -> Form:
+    """The linear form of ``||q - y_hat||^2``, or of ``-2 q . y_hat``."""
+    if not encoder.reconstructs:
+        raise UnsupportedError(f"{type(encoder).__name__} cannot rebuild vectors; search by method='hamming' instead")
+    inner = metric == "ip"
+    # ||q - y_hat||^2 = ||q - m||^2 + low + step byte - 2 S with S = T - 2 D: 4 (D + step / 4 byte), and what all codes
+    # of a mean share. -2 q . y_hat = -2 q . m - 2 S, where q is not centred.
+    step, low = (encoder.bias_step_ / 4, encoder.bias_low_) if side and not inner else (0.0, 0.0)
+    exact = np.asarray(Q, np.float64)
+    if inner:
+        exact = exact + encoder.mean_  # which `reduce` takes off
+    weights, units = round_weights(encoder.query_weights(exact, "projection"), at_least=2 * step)
+    centred = exact - encoder.mean_
+    constant = -2 * centred @ encoder.mean_ if inner else (centred * centred).sum(axis=1)  # all of q, PCA or not
+    offsets = constant[:, None]
+    if encoder.cell_means is not None:  # ||q - mean - m_k||^2
+        means = encoder.cell_means
+        products: Float64Array = project(encoder.reduce(exact), np.ascontiguousarray(means.T), 1)
+        offsets = offsets + (0.0 if inner else (means * means).sum(axis=1)) - 2 * products
+    if termed:
+        return Form(weights, units, None, offsets, True, "reconstruction", metric)
+    shared = low - 2 * np.abs(weights.astype(np.float64)).sum(axis=1) * units
+    side_weights = np.round(step / units).astype(np.int32)[:, None] if side else None
+    return Form(weights, 4 * units, side_weights, offsets + shared[:, None], False, "reconstruction", metric)
+
+
+def round_weights(weights: Float64Array, at_least: float = 0.0) -> tuple[npt.NDArray[np.int32], Float64Array]:
+    """Weights as integers below 2^24 times a power of two, one a query: sums of integers are exact in any order.
+
+    The power of two is such that `at_least`, too, is below 2^23 of them.
+    """
+    largest = np.abs(weights).max(axis=1, initial=at_least)
+    if not np.isfinite(largest).all():
+        row = int(np.argmin(np.isfinite(largest)))
+        raise InputError(f"Q row {row} is too large: its weights overflow; scale the vectors down")
+    units: Float64Array = np.ldexp(1.0, np.where(largest > 0, np.maximum(np.frexp(largest)[1] - 23, -1022), 0))
+    return np.round(weights / units[:, None]).astype(np.int32), units
+
+
+def unit_rows(X: npt.NDArray[Any], name: str) -> Float64Array:
+    """Vectors brought to unit length; an error names one that has none."""
+    exact = np.asarray(X, np.float64)
+    largest = np.abs(exact).max(axis=1, initial=0, keepdims=True)
+    if not largest.all():
+        row = int(np.argmin(largest))
+        raise InputError(f"{name} row {row} is zero, and has no cosine with anything; remove it, or use another metric")
+    exact = exact / largest  # first, so that squares stay in range
+    unit: Float64Array = exact / np.sqrt((exact * exact).sum(axis=1, keepdims=True))
+    return unit
