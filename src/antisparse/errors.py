@@ -21,6 +21,14 @@ class FormatError(AntisparseError, ValueError):
     """A file is damaged, truncated, of another kind, or of a newer version. The message names the file."""
 
 
+class StorageError(AntisparseError, OSError):
+    """A file of an index could not be written or read: a full disk, say. What was stored before is as it was."""
+
+
+class LockedError(StorageError):
+    """The index is open for writing elsewhere."""
+
+
 class DownloadError(AntisparseError, OSError):
     """A file could not be fetched, or is not the file that was expected. The message says how to place it by hand."""
 

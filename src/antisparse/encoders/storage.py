@@ -35,6 +35,11 @@ def save_encoder(encoder: Encoder, path: str | os.PathLike[str]) -> None:
 
     `random_state` is kept where it is an integer or None: a generator's state is spent by `fit`.
     """
+    _write_whole(Path(path), dump_encoder(encoder))
+
+
+def dump_encoder(encoder: Encoder) -> bytes:
+    """What `save_encoder` writes."""
     name = type(encoder).__name__
     if _CLASSES.get(name) is not type(encoder):
         raise InputTypeError(f"encoder is a {name}; these can be saved: {', '.join(_CLASSES)}")
@@ -52,7 +57,8 @@ def save_encoder(encoder: Encoder, path: str | os.PathLike[str]) -> None:
     }
     text = json.dumps(content, sort_keys=True)
     header = {"format": FORMAT, "version": str(VERSION), "content": text, "crc32": str(_checksum(text, tensors))}
-    _write_whole(Path(path), save_tensors(tensors, header))
+    data: bytes = save_tensors(tensors, header)
+    return data
 
 
 def load_encoder(path: str | os.PathLike[str]) -> Encoder:

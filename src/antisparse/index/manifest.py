@@ -1,0 +1,139 @@
+"""The manifest: what files make up an index now. It is replaced in one step (docs/format.md)."""
+
+import json
+import zlib
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from antisparse.errors import FormatError
+from antisparse.forms import METRICS
+from antisparse.index.files import sync_folder, write_file
+
+FORMAT, VERSION = "antisparse-index", 1
+NAME = "manifest.json"
+_MOST = 1 << 26
+
+
+@dataclass(frozen=True)
+class FileEntry:
+    """A file: its name, its size, and the CRC-32 of its header, or of all of it where it has none."""
+
+    file: str
+    size: int
+    crc32: int
+
+
+@dataclass(frozen=True)
+class SegmentEntry:
+    """A segment: its codes, how many, and those of them that are deleted."""
+
+    codes: FileEntry
+    rows: int
+    deleted: FileEntry | None = None
+    deleted_rows: int = 0
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One state of an index."""
+
+    metric: str
+    encoder: FileEntry
+    generation: int = 1
+    next_id: int = 0
+    segments: tuple[SegmentEntry, ...] = ()
+
+    def files(self) -> set[str]:
+        """Every file it names."""
+        entries = [self.encoder, *(s.codes for s in self.segments), *(s.deleted for s in self.segments)]
+        return {entry.file for entry in entries if entry is not None}
+
+    def dumps(self) -> bytes:
+        """Its one spelling as JSON, with its own CRC-32."""
+        content = {"format": FORMAT, "version": VERSION, "bit_order": "msb", **asdict(self)}
+        text = _spell(content)
+        return _spell({"crc32": zlib.crc32(text), "manifest": content})
+
+    def write(self, folder: Path, before: "Manifest | None") -> None:
+        """Make this the state of the folder; if that fails half way, `before` stays it."""
+        write_file(folder, NAME, [self.dumps()])
+        try:
+            sync_folder(folder)
+        except Exception:
+            if before is not None:  # the new name may or may not be on the disk: put the old one back
+                write_file(folder, NAME, [before.dumps()])
+            else:
+                (folder / NAME).unlink(missing_ok=True)
+            raise
+
+    def next(self, **changes: Any) -> "Manifest":
+        """The manifest after this one."""
+        return replace(self, generation=self.generation + 1, **changes)
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a folder; FormatError if there is none, or it is damaged or newer."""
+    path = folder / NAME
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_MOST + 1)
+    except FileNotFoundError:
+        raise FormatError(f"{folder} is not an index: it has no {NAME}") from None
+    if len(data) > _MOST:
+        raise FormatError(f"{path} is too long for a manifest: it is damaged")
+    try:
+        outer = json.loads(data.decode())
+        content = outer["manifest"]
+        if content["format"] != FORMAT:
+            raise FormatError("it is not the manifest of an index")
+        if content["version"] != VERSION:
+            raise FormatError(
+                f"it has version {content['version']}, and this antisparse reads {VERSION}; upgrade antisparse"
+            )
+        manifest = _parse(content)
+        if manifest.dumps() != data:  # one spelling, and its own checksum: any other bytes are damage
+            raise FormatError("its checksum does not match: it is damaged")
+    except FormatError as error:
+        raise FormatError(f"{path}: {error}") from None
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise FormatError(f"{path}: not a sound manifest ({error})") from None
+    return manifest
+
+
+def _parse(content: dict[str, Any]) -> Manifest:
+    if content["metric"] not in METRICS or content["bit_order"] != "msb":
+        raise FormatError(f"its metric {content['metric']!r} or bit order is unknown")
+    segments = tuple(
+        SegmentEntry(
+            _file(entry["codes"]),
+            _count(entry["rows"]),
+            None if entry["deleted"] is None else _file(entry["deleted"]),
+            _count(entry["deleted_rows"]),
+        )
+        for entry in content["segments"]
+    )
+    return Manifest(
+        content["metric"],
+        _file(content["encoder"]),
+        _count(content["generation"]),
+        _count(content["next_id"]),
+        segments,
+    )
+
+
+def _file(entry: dict[str, Any]) -> FileEntry:
+    name = entry["file"]
+    if not isinstance(name, str) or name != Path(name).name or name.startswith("."):
+        raise FormatError(f"it names the file {name!r}, which is not in the index's folder")
+    return FileEntry(name, _count(entry["size"]), _count(entry["crc32"]))
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
+        raise FormatError(f"{value!r} is not a number of anything")
+    return value
+
+
+def _spell(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
