@@ -14,6 +14,7 @@ struct Kernels {
   SpreadSolve<double> spread_double;
   Scan scan;
   Project project;
+  Nearest nearest;
   Refine refine;
 };
 

@@ -8,4 +8,5 @@
 #include "scan_batch.hpp"
 
 const antisparse::Kernels antisparse::avx2_kernels = {
-    "avx2", avx2::solve_batch<float>, avx2::solve_batch<double>, avx2::scan, avx2::project, avx2::refine};
+    "avx2",      avx2::solve_batch<float>, avx2::solve_batch<double>, avx2::scan, avx2::project, avx2::nearest,
+    avx2::refine};

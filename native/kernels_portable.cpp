@@ -5,6 +5,10 @@
 #include "refine_batch.hpp"
 #include "scan_batch.hpp"
 
-const antisparse::Kernels antisparse::portable_kernels = {
-    "portable",      portable::solve_batch<float>, portable::solve_batch<double>, portable::scan, portable::project,
-    portable::refine};
+const antisparse::Kernels antisparse::portable_kernels = {"portable",
+                                                          portable::solve_batch<float>,
+                                                          portable::solve_batch<double>,
+                                                          portable::scan,
+                                                          portable::project,
+                                                          portable::nearest,
+                                                          portable::refine};

@@ -204,7 +204,8 @@ class ScanBase {
                                                 std::optional<Matrix<double>> offsets, std::optional<Longs> positions,
                                                 std::optional<Matrix<std::int64_t>> probes) const {
     ScanJob job = with(weights, units, side_weights);
-    if ((offsets ? offsets->shape(1) : 0) != job.cells || (offsets && offsets->shape(0) != job.queries))
+    const std::size_t visited = probes ? probes->shape(1) : job.cells;
+    if ((offsets ? offsets->shape(1) : 0) != visited || (offsets && offsets->shape(0) != job.queries))
       throw std::invalid_argument("the offsets do not fit");
     if (offsets) {
       for (std::size_t i = 0; i < offsets->size(); ++i)
@@ -329,6 +330,31 @@ nb::ndarray<nb::numpy, std::int64_t> nearest(Matrix<double> x, Matrix<double> m,
   return owned(std::move(labels), {job.n});
 }
 
+// The `count` columns k of m of least half[k] - x.m_k for every row x, ascending, and x.m_k itself. Chosen in float.
+nb::typed<nb::tuple, nb::any, nb::any> nearest_columns(Matrix<double> x, Matrix<double> m, Vector half,
+                                                       std::size_t count, unsigned threads) {
+  if (x.shape(1) != m.shape(0) || half.shape(0) != m.shape(1) || count == 0 || count > m.shape(1))
+    throw std::invalid_argument("the matrices do not fit");
+  auto columns = array<std::int64_t>(x.shape(0) * count);
+  auto products = array<double>(x.shape(0) * count);
+  NearestJob job;
+  job.x = x.data();
+  job.m = m.data();
+  job.half = half.data();
+  job.columns = columns.get();
+  job.products = products.get();
+  job.n = x.shape(0);
+  job.d = x.shape(1);
+  job.all = m.shape(1);
+  job.count = count;
+  job.threads = threads;
+  {
+    nb::gil_scoped_release release;
+    kernels().nearest(job);
+  }
+  return nb::make_tuple(owned(std::move(columns), {job.n, count}), owned(std::move(products), {job.n, count}));
+}
+
 using Scales = nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 // Improve code rows in place.
@@ -403,6 +429,8 @@ NB_MODULE(_core, m) {
   m.def("project", &project, "x"_a.noconvert(), "m"_a.noconvert(), "threads"_a, "x @ m, row by row alike.");
   m.def("nearest", &nearest, "x"_a.noconvert(), "m"_a.noconvert(), "half"_a.noconvert(), "threads"_a,
         "The first column k of m of least half[k] - x @ m[:, k], for every row.");
+  m.def("nearest_columns", &nearest_columns, "x"_a.noconvert(), "m"_a.noconvert(), "half"_a.noconvert(), "count"_a,
+        "threads"_a, "The columns k of m of least half[k] - x @ m[:, k], ascending, and x @ m[:, k].");
   m.def("refine", &refine, "correlations"_a.noconvert(), "gram"_a.noconvert(), "ends"_a.noconvert(), "sweeps"_a,
         "flips"_a, "tenure"_a, "cosine"_a, "bits"_a.noconvert(), "threads"_a,
         "scales"_a.noconvert().none() = nb::none(), "turns"_a = 0, "least_scale"_a = 0,

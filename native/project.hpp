@@ -17,6 +17,18 @@ struct ProjectJob {
   unsigned threads = 1;
 };
 
+// The `count` columns k of m of least half_k - (x m)_k, chosen in float, and these products, in double.
+struct NearestJob {
+  const double* x = nullptr;        // n x d
+  const double* m = nullptr;        // d x all
+  const double* half = nullptr;     // all
+  std::int64_t* columns = nullptr;  // n x count, ascending
+  double* products = nullptr;       // n x count
+  std::size_t n = 0, d = 0, all = 0, count = 0;
+  unsigned threads = 1;
+};
+
 using Project = void (*)(const ProjectJob&);
+using Nearest = void (*)(const NearestJob&);
 
 }  // namespace antisparse

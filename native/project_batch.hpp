@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "aligned.hpp"
 #include "linear.hpp"
@@ -39,6 +41,47 @@ inline void project(const ProjectJob& job) {
               least[v] = value;
               job.nearest[row + v] = static_cast<std::int64_t>(p * panel + j);
             }
+          }
+        }
+      }
+    };
+  });
+}
+
+inline void nearest(const NearestJob& job) {
+  using T = float;
+  constexpr std::size_t panel = alignment / sizeof(T), tile = 4, chunk = 64;
+  const std::size_t panels = (job.all + panel - 1) / panel;
+  Aligned<T> packed(panels * job.d * panel), half(panels * panel);
+  for (std::size_t i = 0; i < job.d; ++i)
+    for (std::size_t j = 0; j < job.all; ++j)
+      packed[(j / panel * job.d + i) * panel + j % panel] = static_cast<T>(job.m[i * job.all + j]);
+  for (std::size_t j = 0; j < job.all; ++j) half[j] = static_cast<T>(job.half[j]);
+  std::vector<double> rows(job.all * job.d);  // m by columns
+  for (std::size_t i = 0; i < job.d; ++i)
+    for (std::size_t j = 0; j < job.all; ++j) rows[j * job.d + i] = job.m[i * job.all + j];
+  run_tasks((job.n + chunk - 1) / chunk, job.threads, [&] {
+    return [&, x = Aligned<T>(tile * job.d), out = Aligned<T>(tile * panels * panel),
+            order = std::vector<std::pair<T, std::uint32_t>>(job.all)](std::size_t task) mutable {
+      const std::size_t end = std::min((task + 1) * chunk, job.n), stride = panels * panel;
+      for (std::size_t row = task * chunk; row < end; row += tile) {
+        const std::size_t count = std::min(tile, end - row);
+        for (std::size_t i = 0; i < count * job.d; ++i) x[i] = static_cast<T>(job.x[row * job.d + i]);
+        for (std::size_t p = 0; p < panels; ++p)
+          combine_panel<T, tile>(&out[p * panel], stride, &packed[p * job.d * panel], x.data(), job.d, job.d);
+        for (std::size_t v = 0; v < count; ++v) {
+          for (std::size_t j = 0; j < job.all; ++j)
+            order[j] = {half[j] - out[v * stride + j], static_cast<std::uint32_t>(j)};
+          const auto middle = order.begin() + static_cast<std::ptrdiff_t>(job.count - 1);
+          std::nth_element(order.begin(), middle, order.end());
+          std::sort(order.begin(), middle + 1, [](const auto& a, const auto& b) { return a.second < b.second; });
+          for (std::size_t k = 0; k < job.count; ++k) {
+            const std::size_t column = order[k].second;
+            double sums[4] = {};
+            const double *a = job.x + (row + v) * job.d, *b = &rows[column * job.d];
+            for (std::size_t i = 0; i < job.d; ++i) sums[i % 4] += a[i] * b[i];
+            job.columns[(row + v) * job.count + k] = static_cast<std::int64_t>(column);
+            job.products[(row + v) * job.count + k] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
           }
         }
       }

@@ -19,13 +19,16 @@ class ExactTables {
     const std::size_t bits = job.bits, bytes = job.bytes - job.side;
     for (std::size_t nibble = 0; nibble < 2 * bytes; ++nibble) {
       std::int32_t* sums = &sums_[16 * nibble];
+      std::int32_t own[4];  // of the bits of value 1, 2, 4, 8
       for (std::size_t bit = 0; bit < 4; ++bit) {
-        const std::size_t j = 4 * nibble + bit, one = std::size_t{8} >> bit;
-        const std::int32_t weight = j < bits ? weights[j] : 0;  // padding never counts
-        // Bit j set disagrees with W_j < 0, clear with W_j > 0.
-        for (std::size_t value = 0; value < 16; ++value)
-          sums[value] += value & one ? std::max(-weight, 0) : std::max(weight, 0);
+        const std::size_t j = 4 * nibble + bit;
+        own[3 - bit] = j < bits ? weights[j] : 0;  // padding never counts
+        sums[0] += std::max(own[3 - bit], 0);
       }
+      // Bit j set disagrees with W_j < 0, clear with W_j > 0: setting it adds -W_j.
+      for (std::size_t bit = 0; bit < 4; ++bit)
+        for (std::size_t value = 0, one = std::size_t{1} << bit; value < one; ++value)
+          sums[one + value] = sums[value] - own[bit];
     }
     for (std::size_t j = 0; j < bits; ++j) total += std::abs(static_cast<std::int64_t>(weights[j]));
     for (std::size_t j = 0; j < job.side; ++j) {

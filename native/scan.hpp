@@ -46,7 +46,7 @@ struct ScanJob {
 
   const std::int32_t* weights = nullptr;       // queries x bits, |W_j| < 2^24
   const std::int32_t* side_weights = nullptr;  // queries x side, each in [0, 2^23)
-  const double* offsets = nullptr;             // queries x cells
+  const double* offsets = nullptr;             // queries x cells, or, with probes, queries x probe_count
   const std::int64_t* probes = nullptr;        // queries x probe_count, each a cell; or null: all cells
   std::size_t probe_count = 0;
   const double* unit = nullptr;  // one a query

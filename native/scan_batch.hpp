@@ -33,14 +33,17 @@ class ScanQuery {
       : best(job.k),
         job_(job),
         unit_(job.unit[query]),
-        offsets_(job.cells ? job.offsets + query * job.cells : nullptr),
+        offsets_(job.cells ? job.offsets + query * visited(job) : nullptr),
         exact_(job, query),
         tables_(2 * job.bytes) {
-    if (job.cells) least_offset_ = *std::min_element(offsets_, offsets_ + job.cells);
+    if (job.cells && visited(job) > 0) least_offset_ = *std::min_element(offsets_, offsets_ + visited(job));
   }
 
-  // Ready for the next chunk, of the cell given: the limit that the best so far set, and tables fit to tell codes apart
-  // near it. False where no code of the cell can be among the best.
+  // Cells a query visits.
+  static std::size_t visited(const ScanJob& job) { return job.probes ? job.probe_count : job.cells; }
+
+  // Ready for the next chunk, of the cell (or probe) given: the limit that the best so far set, and tables fit to tell
+  // codes apart near it. False where no code of the cell can be among the best.
   bool prepare(std::size_t cell) {
     offset_ = offsets_ ? offsets_[cell] : 0;
     const double score = best.bound();
@@ -209,23 +212,31 @@ inline void scan_cells(const ScanJob& job, std::vector<std::unique_ptr<ScanQuery
   const std::size_t longest = longest_chunk(job);
   std::vector<std::uint32_t> masks(4 * longest);
   std::vector<ScanQuery*> ready, order;
-  std::vector<std::pair<std::int64_t, std::size_t>> visits;  // cell, query
+  struct Visit {
+    std::uint32_t query, probe;
+  };
+  // Visits by cell: those of cell c stand in [starts[c], starts[c + 1]).
+  std::vector<std::size_t> starts(job.cells + 1, 0);
+  const std::int64_t* probes = job.probes + first * job.probe_count;
+  const std::size_t count = queries.size() * job.probe_count;
+  for (std::size_t i = 0; i < count; ++i) ++starts[static_cast<std::size_t>(probes[i]) + 1];
+  for (std::size_t cell = 0; cell < job.cells; ++cell) starts[cell + 1] += starts[cell];
+  std::vector<Visit> visits(count);
+  std::vector<std::size_t> next(starts.begin(), starts.end() - 1);
   for (std::size_t q = 0; q < queries.size(); ++q)
     for (std::size_t p = 0; p < job.probe_count; ++p)
-      visits.emplace_back(job.probes[(first + q) * job.probe_count + p], q);
-  std::sort(visits.begin(), visits.end());
-  for (std::size_t v = 0, next = 0; v < visits.size(); v = next) {
-    const std::int64_t cell = visits[v].first;
-    next = v;
-    while (next < visits.size() && visits[next].first == cell) ++next;
+      visits[next[static_cast<std::size_t>(probes[q * job.probe_count + p])]++] = {static_cast<std::uint32_t>(q),
+                                                                                   static_cast<std::uint32_t>(p)};
+  for (std::size_t cell = 0; cell < job.cells; ++cell) {
+    if (starts[cell] == starts[cell + 1]) continue;
     const auto end = static_cast<std::size_t>(job.cell_ends[cell]);
     std::size_t blocks = 0;
     for (auto at = static_cast<std::size_t>(cell ? job.cell_ends[cell - 1] : 0); at < end; at += blocks) {
       ready.clear();
       bool fresh = false;
-      for (std::size_t i = v; i < next; ++i) {
-        ScanQuery* query = queries[visits[i].second].get();
-        if (!query->prepare(static_cast<std::size_t>(cell))) continue;
+      for (std::size_t i = starts[cell]; i < starts[cell + 1]; ++i) {
+        ScanQuery* query = queries[visits[i].query].get();
+        if (!query->prepare(visits[i].probe)) continue;
         fresh = fresh || !query->best.full();
         ready.push_back(query);
       }

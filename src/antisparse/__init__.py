@@ -12,9 +12,11 @@ from antisparse.errors import (
     FormatError,
     InputError,
     InputTypeError,
+    LockedError,
     MissingDependencyError,
     RankError,
     StepLimitError,
+    StorageError,
     UnsupportedError,
 )
 from antisparse.frames import BlockFrame, block_frame, gaussian_frame, tight_frame
@@ -39,8 +41,10 @@ if TYPE_CHECKING:
         load_encoder,
         save_encoder,
     )
+    from antisparse.index import Index
     from antisparse.learn import LearnedFrame, learn_frame
     from antisparse.search import CodeBase
+    from antisparse.tuning import Setting, Tuning, tune
 
 __version__ = version("antisparse")
 
@@ -54,17 +58,22 @@ __all__ = [
     "DownloadError",
     "FormatError",
     "ITQEncoder",
+    "Index",
     "InputError",
     "InputTypeError",
     "LSHEncoder",
     "LearnedFrame",
+    "LockedError",
     "MissingDependencyError",
     "RankError",
+    "Setting",
     "SpectralHashEncoder",
     "SpreadPath",
     "SpreadResult",
     "SpreadSolver",
     "StepLimitError",
+    "StorageError",
+    "Tuning",
     "UnsupportedError",
     "anneal",
     "block_frame",
@@ -84,6 +93,7 @@ __all__ = [
     "spread_path",
     "tight_frame",
     "to_lsb_first",
+    "tune",
     "unpack",
 ]
 
@@ -92,12 +102,16 @@ _LAZY = {
     "AntiSparseEncoder": "antisparse.encoders",
     "CodeBase": "antisparse.search",
     "ITQEncoder": "antisparse.encoders",
+    "Index": "antisparse.index",
     "LSHEncoder": "antisparse.encoders",
     "LearnedFrame": "antisparse.learn",
+    "Setting": "antisparse.tuning",
     "SpectralHashEncoder": "antisparse.encoders",
+    "Tuning": "antisparse.tuning",
     "learn_frame": "antisparse.learn",
     "load_encoder": "antisparse.encoders",
     "save_encoder": "antisparse.encoders",
+    "tune": "antisparse.tuning",
 }
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from antisparse._arrays import Float64Array
-from antisparse._core import project
+from antisparse._core import nearest_columns, project
 from antisparse.codes import hamming_distances, unpack
 from antisparse.encoders.base import Encoder
 from antisparse.errors import InputError, UnsupportedError
@@ -31,10 +31,11 @@ class Form:
     weights: npt.NDArray[np.int32]
     factor: Float64Array
     side: npt.NDArray[np.int32] | None
-    offsets: Float64Array  # (queries, cells)
+    offsets: Float64Array  # (queries, cells), or (queries, probes)
     termed: bool
     method: Method
     metric: Metric
+    probes: npt.NDArray[np.int64] | None = None  # the cells that each query visits, ascending; None: all
 
     def distances(self, values: Float64Array) -> npt.NDArray[Any]:
         """What method and metric say; the largest there is where there is no code."""
@@ -48,11 +49,19 @@ class Form:
 
 
 def make_form(
-    encoder: Encoder, Q: npt.NDArray[Any], method: Method, query: Query, metric: Metric, side: bool, termed: bool
+    encoder: Encoder,
+    Q: npt.NDArray[Any],
+    method: Method,
+    query: Query,
+    metric: Metric,
+    side: bool,
+    termed: bool,
+    probes: int | None = None,
+    threads: int = 1,
 ) -> Form:
     """Validated queries for a method; `side` and `termed` say how the codes keep their bias (layout.py)."""
     if method == "reconstruction":
-        return _reconstruction(encoder, Q, metric, side, termed)
+        return _reconstruction(encoder, Q, metric, side, termed, probes, threads)
     if encoder.cell_means is not None:
         raise UnsupportedError(
             "signs relative to different means do not compare: with means > 1 search by method='reconstruction', "
@@ -68,7 +77,15 @@ def make_form(
     return Form(weights, units, left_out, np.zeros((len(Q), 1)), False, method, metric)
 
 
-def _reconstruction(encoder: Encoder, Q: npt.NDArray[Any], metric: Metric, side: bool, termed: bool) -> Form:
+def _reconstruction(
+    encoder: Encoder,
+    Q: npt.NDArray[Any],
+    metric: Metric,
+    side: bool,
+    termed: bool,
+    probes: int | None,
+    threads: int,
+) -> Form:
     """The linear form of ``||q - y_hat||^2``, or of ``-2 q . y_hat``."""
     if not encoder.reconstructs:
         raise UnsupportedError(f"{type(encoder).__name__} cannot rebuild vectors; search by method='hamming' instead")
@@ -82,16 +99,23 @@ def _reconstruction(encoder: Encoder, Q: npt.NDArray[Any], metric: Metric, side:
     weights, units = round_weights(encoder.query_weights(exact, "projection"), at_least=2 * step)
     centred = exact - encoder.mean_
     constant = -2 * centred @ encoder.mean_ if inner else (centred * centred).sum(axis=1)  # all of q, PCA or not
-    offsets = constant[:, None]
+    offsets, visited = constant[:, None], None
     if encoder.cell_means is not None:  # ||q - mean - m_k||^2
-        means = encoder.cell_means
-        products: Float64Array = project(encoder.reduce(exact), np.ascontiguousarray(means.T), 1)
-        offsets = offsets + (0.0 if inner else (means * means).sum(axis=1)) - 2 * products
+        means, reduced = encoder.cell_means, encoder.reduce(exact)
+        columns = np.ascontiguousarray(means.T)
+        lengths = np.zeros(len(means)) if inner else (means * means).sum(axis=1)
+        if probes is None or probes >= len(means):
+            products: Float64Array = project(reduced, columns, threads)
+        else:
+            visited, products = nearest_columns(reduced, columns, lengths / 2, probes, threads)
+            lengths = lengths[visited]
+        offsets = offsets + lengths - 2 * products
     if termed:
-        return Form(weights, units, None, offsets, True, "reconstruction", metric)
+        return Form(weights, units, None, offsets, True, "reconstruction", metric, visited)
     shared = low - 2 * np.abs(weights.astype(np.float64)).sum(axis=1) * units
     side_weights = np.round(step / units).astype(np.int32)[:, None] if side else None
-    return Form(weights, 4 * units, side_weights, offsets + shared[:, None], False, "reconstruction", metric)
+    offsets = offsets + shared[:, None]
+    return Form(weights, 4 * units, side_weights, offsets, False, "reconstruction", metric, visited)
 
 
 def round_weights(weights: Float64Array, at_least: float = 0.0) -> tuple[npt.NDArray[np.int32], Float64Array]:

@@ -154,9 +154,8 @@ class Scanner:
         k: int,
         threads: int,
         positions: Ids | None = None,
-        probes: Ids | None = None,
     ) -> tuple[Float64Array, Ids]:
-        """Values and ids of the k best; `positions` in place of the layout's, `probes` the cells each query visits."""
+        """Values and ids of the k best; `positions` in place of the layout's."""
         held = self.layout
         unit = held.score_unit if form.termed else 1.0
         factor = form.factor * (held.scale_unit / held.score_unit) if form.termed else form.factor
@@ -165,7 +164,7 @@ class Scanner:
             scores, ids = scan.search(form.weights, factor, k, threads, form.side)
             return self._flat(form, scores), ids
         offsets = form.offsets / unit
-        scores, ids = scan.search(form.weights, factor, k, threads, form.side, offsets, positions, probes)
+        scores, ids = scan.search(form.weights, factor, k, threads, form.side, offsets, positions, form.probes)
         return scores * unit, ids
 
     def score(self, form: Form, places: Ids) -> Float64Array:

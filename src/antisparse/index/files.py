@@ -10,8 +10,9 @@ import mmap
 import os
 import secrets
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -59,6 +60,21 @@ def sync_folder(folder: Path) -> None:
         raise StorageError(f"{folder} could not be written: {error}") from error
 
 
+@contextlib.contextmanager
+def open_file(path: Path, size: int) -> Iterator[BinaryIO]:
+    """A file of a known size, to be read; FileNotFoundError if there is none."""
+    try:
+        with open(path, "rb") as file:
+            found = os.fstat(file.fileno()).st_size
+            if found != size:
+                raise FormatError(f"{path} has {found} bytes where the manifest says {size}: it is damaged")
+            yield file
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise StorageError(f"{path} could not be read: {error}") from error
+
+
 def discard(path: Path) -> None:
     """Remove a file that nothing needs; if that fails, the next clean-up does it."""
     with contextlib.suppress(OSError):
@@ -99,10 +115,7 @@ class ArrayFile:
 
     def __init__(self, path: Path, size: int, header_crc32: int) -> None:
         self.path = path
-        with open(path, "rb") as file:
-            found = os.fstat(file.fileno()).st_size
-            if found != size:
-                raise FormatError(f"{path} has {found} bytes where the manifest says {size}: it is damaged")
+        with open_file(path, size) as file:
             self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
         length = int.from_bytes(self._map[:8], "little")
         if size < 8 or length > min(size - 8, _MOST_HEADER):
@@ -114,9 +127,9 @@ class ArrayFile:
         try:
             entries = json.loads(header[8:].decode())
             self.metadata: dict[str, str] = entries.pop("__metadata__")
-            self._sums: dict[str, int] = json.loads(self.metadata["crc32"])
+            self._sums: dict[str, int] = dict(json.loads(self.metadata["crc32"]))
             self.arrays = {name: self._array(entry) for name, entry in entries.items()}
-        except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
             raise FormatError(f"{path}: its header is not sound ({error})") from None
 
     def _array(self, entry: dict[str, Any]) -> npt.NDArray[Any]:
@@ -128,6 +141,8 @@ class ArrayFile:
         room = len(self._map) - self._start
         if min(*shape, begin, 0) < 0 or not begin <= end <= room or count * dtype.itemsize != end - begin:
             raise ValueError("an array does not fit the file")
+        if (self._start + begin) % dtype.itemsize:
+            raise ValueError("an array begins where its type may not")
         return np.frombuffer(self._map, dtype, count, self._start + begin).reshape(shape)
 
     def verify(self) -> None:

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -14,8 +15,9 @@ import numpy.typing as npt
 from antisparse._arrays import Float64Array, boolean, integer, real_array, thread_count
 from antisparse.codes import Codes
 from antisparse.encoders.base import Encoder
-from antisparse.errors import InputError, InputTypeError, UnsupportedError
+from antisparse.errors import AntisparseError, FormatError, InputError, InputTypeError, UnsupportedError
 from antisparse.forms import Form, Method, Metric, Query, make_form, unit_rows
+from antisparse.index.manifest import read_manifest
 from antisparse.index.segment import Segment, make_segment
 from antisparse.index.store import FolderStore, MemoryStore, State, new_folder
 from antisparse.layout import Ids, Scanner, has_side, has_terms
@@ -24,6 +26,7 @@ from antisparse.search import best_of, bytes_per_vector, check_metric, check_sea
 _CHUNK_QUERIES = 1024
 _SEGMENT_ROWS = 1 << 20  # codes that an add holds back before it writes a segment
 _TIER, _SMALLEST = 8, 1024  # so many segments of like size are made one
+_MOST_ID = 2**63 - 1  # the id after the largest fits int64
 _DENSE = 4  # a filter that leaves less than one code in so many is searched apart
 
 Originals = npt.NDArray[Any] | Callable[[Ids], Any]
@@ -108,6 +111,7 @@ class Index:
         new_folder(folder)
         store = FolderStore(folder, read_only=False)
         try:
+            new_folder(folder)  # again, now that no one else can make one there
             return cls(store, encoder, metric, store.create(encoder, metric), n_threads)
         except BaseException:
             store.close()
@@ -126,11 +130,11 @@ class Index:
         folder = Path(path)
         if not folder.is_dir():
             raise InputError(f"path = {str(path)!r}: there is no such folder; make an index with Index.create")
+        boolean(verify, "verify")
+        read_manifest(folder)  # before there is a lock in a folder that is no index
         store = FolderStore(folder, boolean(read_only, "read_only"))
         try:
-            encoder, metric, state = store.open()
-            if boolean(verify, "verify"):
-                store.verify()
+            encoder, metric, state = store.open(verify)
             return cls(store, encoder, metric, state, n_threads)
         except BaseException:
             store.close()
@@ -220,7 +224,8 @@ class Index:
         with self._mutex:
             self._writable()
             if self._change is not None:  # an outer batch makes them
-                yield self
+                with _undone(self._change):
+                    yield self
                 return
             self._change = change = _Change(self._state)
             try:
@@ -230,6 +235,7 @@ class Index:
                     state = State(self._merged(change.state.segments), change.state.next_id)
                     self._store.commit(state)
                     self._state = state
+                    self._store.clean()
             except BaseException:
                 self._store.forget()
                 raise
@@ -265,6 +271,8 @@ class Index:
             change = self._pending
             if ids is None:
                 first = change.state.next_id
+                if first + len(rows) > _MOST_ID:
+                    raise InputError("ids beyond the largest that was used do not fit int64; pass ids")
                 wanted = np.arange(first, first + len(rows), dtype=np.int64)
             else:
                 wanted = _ids(ids, "ids")
@@ -329,8 +337,7 @@ class Index:
         return self._change
 
     def _writable(self) -> None:
-        if isinstance(self._store, FolderStore) and self._store.read_only:
-            raise UnsupportedError("the index is open read_only; open it without to change it")
+        self._store.check_writable()
         if self._closed:
             raise UnsupportedError("the index is closed; open it again to change it")
 
@@ -428,10 +435,10 @@ class Index:
         ids = np.empty((len(Q), k), np.int64)
         for start in range(0, max(len(Q), 1), _CHUNK_QUERIES):
             rows = slice(start, start + _CHUNK_QUERIES)
-            form = self._form(Q[rows], first, query)
-            visited = _nearest_cells(form, probes)
+            form = self._form(Q[rows], first, query, None if probes == "all" else probes, threads)
             lists = [(np.zeros((len(Q[rows]), 0)), np.zeros((len(Q[rows]), 0), np.int64))]
-            lists += [scanner.search(form, depth, threads, positions, visited) for scanner, positions in parts]
+            with _sound_codes():
+                lists += [scanner.search(form, depth, threads, positions) for scanner, positions in parts]
             values, names = (np.concatenate(columns, axis=1) for columns in zip(*lists, strict=True))
             values, names = best_of(np.where(names < 0, np.inf, values), names, depth)
             if shortlist is not None:
@@ -439,7 +446,8 @@ class Index:
                 values = np.full(names.shape, np.inf)
                 for segment in segments:
                     places = segment.find(names.reshape(-1)).reshape(names.shape)
-                    values = np.minimum(values, segment.scanner.score(form, places))
+                    with _sound_codes():
+                        values = np.minimum(values, segment.scanner.score(form, places))
                 values, names = best_of(values, names, k)
             distances[rows], ids[rows] = form.distances(values), names
         return distances, ids
@@ -456,11 +464,12 @@ class Index:
         if unknown := set(options) - {"query", "probes", "filter", "n_threads"}:
             raise InputTypeError(f"range_search takes no {sorted(unknown)[0]!r}")
         Q = self.encoder.validated(Q, "Q")
-        n, k = len(self), 64
+        here = copy(self)  # one state, whatever is written meanwhile
+        n, k = len(here), 64
         parts: list[tuple[npt.NDArray[Any], Ids]] = [(np.zeros(0), np.zeros(0, np.int64))] * len(Q)
         open_rows = np.arange(len(Q))
         while len(open_rows):
-            distances, ids = self.search(Q[open_rows], min(k, max(n, 1)), method=method, **options)
+            distances, ids = here.search(Q[open_rows], min(k, max(n, 1)), method=method, **options)
             inside = (distances <= radius) & (ids >= 0)
             more = inside[:, -1] & (k < n)
             for row, d, i, within in zip(open_rows[~more], distances[~more], ids[~more], inside[~more], strict=True):
@@ -474,9 +483,12 @@ class Index:
             np.concatenate([np.zeros(0, np.int64), *(i for _, i in parts)]),
         )
 
-    def _form(self, Q: npt.NDArray[Any], method: Method, query: Query) -> Form:
+    def _form(
+        self, Q: npt.NDArray[Any], method: Method, query: Query, probes: int | None = None, threads: int = 1
+    ) -> Form:
         encoder = self.encoder
-        return make_form(encoder, Q, method, query, self.metric, has_side(encoder), has_terms(encoder))
+        side, termed = has_side(encoder), has_terms(encoder)
+        return make_form(encoder, Q, method, query, self.metric, side, termed, probes, threads)
 
     def _reranked(self, Q: Any, k: int, found: Ids, originals: Originals) -> tuple[Float64Array, Ids]:
         """The k best of each row of ids by the true distance."""
@@ -494,6 +506,30 @@ class Index:
                 exact = unit_rows(exact, "rerank") if self.metric == "cosine" else exact
                 values[row, held] = float(self.metric == "cosine") - exact @ Q[row]
         return best_of(values, found, k)
+
+
+@contextmanager
+def _undone(change: _Change) -> Iterator[None]:
+    """An operation of a batch that fails leaves the rest of the batch as it was."""
+    state, rows, ids, count, touched = change.state, change.rows, change.ids, len(change.rows), change.touched
+    try:
+        yield
+    except BaseException:
+        del rows[count:], ids[count:]
+        change.state, change.rows, change.ids, change.touched = state, rows, ids, touched
+        change.held = {i for part in ids for i in part.tolist()}
+        raise
+
+
+@contextmanager
+def _sound_codes() -> Iterator[None]:
+    """What the scan refuses in codes read from a file is damage."""
+    try:
+        yield
+    except ValueError as error:
+        if isinstance(error, AntisparseError):
+            raise
+        raise FormatError(f"codes of the index cannot be scanned ({error}): it is damaged") from None
 
 
 def _find(segments: Iterable[Segment], ids: Ids) -> tuple[Ids, Ids]:
@@ -535,15 +571,6 @@ def _parts(segments: tuple[Segment, ...], filter: Any) -> list[tuple[Scanner, Id
     return parts
 
 
-def _nearest_cells(form: Form, probes: int | Literal["all"]) -> Ids | None:
-    """The cells of least offset for each query, ascending by number; None for all."""
-    cells = form.offsets.shape[1]
-    if probes == "all" or probes >= cells:
-        return None
-    nearest = np.argpartition(form.offsets, probes - 1, axis=1)[:, :probes]
-    return np.ascontiguousarray(np.sort(nearest, axis=1), np.int64)
-
-
 def _rows_of(originals: npt.NDArray[Any], ids: Ids) -> npt.NDArray[Any]:
     if len(ids) and ids.max() >= len(originals):
         raise InputError(f"rerank has {len(originals)} rows, but id {ids.max()} was found; pass a function of ids")
@@ -561,8 +588,8 @@ def _ids(value: Any, name: str) -> Ids:
         return np.zeros(0, np.int64)
     if array.dtype == bool or not np.issubdtype(array.dtype, np.integer):
         raise InputTypeError(f"{name} has dtype {array.dtype}; ids are integers")
-    if (array < 0).any() or (array >= 2**63).any():
-        raise InputError(f"{name} has entries out of range; ids are not negative and fit int64")
+    if (array < 0).any() or (array >= _MOST_ID).any():
+        raise InputError(f"{name} has entries out of range; ids are not negative and below 2^63 - 1")
     return array.astype(np.int64)
 
 

@@ -1,17 +1,19 @@
 """The manifest: what files make up an index now. It is replaced in one step (docs/format.md)."""
 
 import json
+import re
 import zlib
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from antisparse.errors import FormatError
+from antisparse.errors import FormatError, StorageError
 from antisparse.forms import METRICS
 from antisparse.index.files import sync_folder, write_file
 
 FORMAT, VERSION = "antisparse-index", 1
 NAME = "manifest.json"
+FILES = re.compile(r"(encoder|(segment|deleted)-[0-9]{8,19})-[0-9a-f]{8}\.safetensors")  # the names there are
 _MOST = 1 << 26
 
 
@@ -60,7 +62,7 @@ class Manifest:
         write_file(folder, NAME, [self.dumps()])
         try:
             sync_folder(folder)
-        except Exception:
+        except BaseException:
             if before is not None:  # the new name may or may not be on the disk: put the old one back
                 write_file(folder, NAME, [before.dumps()])
             else:
@@ -80,6 +82,8 @@ def read_manifest(folder: Path) -> Manifest:
             data = file.read(_MOST + 1)
     except FileNotFoundError:
         raise FormatError(f"{folder} is not an index: it has no {NAME}") from None
+    except OSError as error:
+        raise StorageError(f"{path} could not be read: {error}") from error
     if len(data) > _MOST:
         raise FormatError(f"{path} is too long for a manifest: it is damaged")
     try:
@@ -124,8 +128,8 @@ def _parse(content: dict[str, Any]) -> Manifest:
 
 def _file(entry: dict[str, Any]) -> FileEntry:
     name = entry["file"]
-    if not isinstance(name, str) or name != Path(name).name or name.startswith("."):
-        raise FormatError(f"it names the file {name!r}, which is not in the index's folder")
+    if not isinstance(name, str) or not FILES.fullmatch(name):
+        raise FormatError(f"it names the file {name!r}, which is none of an index")
     return FileEntry(name, _count(entry["size"]), _count(entry["crc32"]))
 
 

@@ -160,13 +160,16 @@ def read_segment(
         if deleted is not None:
             deleted.verify()  # a small file: always
             places = deleted.arrays["places"]
-            ascending = len(places) < 2 or bool((np.diff(places.astype(np.int64)) > 0).all())
-            if places.dtype != np.uint32 or places.ndim != 1 or not ascending or len(places) != deleted_rows:
-                raise ValueError("the deletions are not places in order")
+            if places.dtype != np.uint32 or places.shape != (deleted_rows,):
+                raise ValueError("the deletions are not so many places")
+            if (np.diff(places.astype(np.int64)) <= 0).any():
+                raise ValueError("the deletions are not in order")
             if len(places) and places[-1] >= len(segment.ids):
                 raise ValueError("a deletion is beyond the codes")
             segment = replace(segment, deleted=places)
-    except (LookupError, TypeError, ValueError) as error:
+        elif deleted_rows:
+            raise ValueError("its deletions are missing")
+    except (LookupError, TypeError, ValueError, ArithmeticError) as error:
         if isinstance(error, FormatError):
             raise
         raise FormatError(f"{codes.path}: not a sound segment ({error})") from None
@@ -197,8 +200,11 @@ def _check_shapes(segment: Segment, rows: int, metadata: dict[str, str]) -> None
             raise ValueError(f"{name} has shape {value.shape} and dtype {value.dtype}")
     if segment.order.dtype != np.uint32 or segment.order.shape != (rows,) or metadata.get("rows") != str(rows):
         raise ValueError("its number of codes is not the manifest's")
-    if not (held.scale_unit > 0 and held.score_unit > 0 and np.isfinite(held.scale_unit * held.score_unit)):
-        raise ValueError("its units are not positive")
+    for unit in (held.scale_unit, held.score_unit, held.scale_unit / held.score_unit):
+        if not 0 < unit < np.inf or np.frexp(unit)[0] != 0.5:
+            raise ValueError("its units are not powers of two")
+    if not np.isfinite(held.bias0):
+        raise ValueError("its bias is not finite")
     ends = held.cell_ends
     assert ends is not None
     if (np.diff(ends, prepend=0) < 0).any() or ends[-1] != blocks or rows > blocks * BLOCK:

@@ -11,17 +11,16 @@ import numpy as np
 
 from antisparse.encoders.base import Encoder
 from antisparse.encoders.storage import dump_encoder, load_encoder
-from antisparse.errors import FormatError, InputError, LockedError, StorageError
+from antisparse.errors import FormatError, InputError, LockedError, StorageError, UnsupportedError
 from antisparse.forms import Metric
-from antisparse.index.files import TEMPORARY, ArrayFile, discard, sync_folder, write_file
-from antisparse.index.manifest import NAME, FileEntry, Manifest, SegmentEntry, read_manifest
+from antisparse.index.files import TEMPORARY, ArrayFile, discard, open_file, sync_folder, write_file
+from antisparse.index.manifest import FILES, NAME, FileEntry, Manifest, SegmentEntry, read_manifest
 from antisparse.index.segment import Segment, check_content, pack_deleted, read_segment
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
 LOCK = ".lock"
-_OURS = ("segment-", "deleted-", "encoder-", TEMPORARY)
 _TRIES = 20
 
 
@@ -43,8 +42,14 @@ class MemoryStore:
     def commit(self, state: State) -> None:
         """Make a state the present one."""
 
+    def clean(self) -> None:
+        """Nothing is left over."""
+
     def forget(self) -> None:
         """Drop what was saved and not committed."""
+
+    def check_writable(self) -> None:
+        """It is."""
 
     def verify(self) -> None:
         """Nothing to compare with."""
@@ -66,6 +71,7 @@ class FolderStore:
         self._lock = None if read_only else _lock(folder)
         self._entries: dict[int, SegmentEntry] = {}  # by the identity of the layout, which deletions share
         self._saved: list[str] = []
+        self._process = os.getpid()
 
     def create(self, encoder: Encoder, metric: Metric) -> State:
         """A new index without codes."""
@@ -76,29 +82,30 @@ class FolderStore:
         try:
             sync_folder(self.folder)
             self._manifest.write(self.folder, None)
-        except Exception:
-            discard(self.folder / name)
+        except BaseException:
+            if not (self.folder / NAME).exists():
+                discard(self.folder / name)
             raise
-        self._clean()
+        self.clean()
         return State()
 
-    def open(self) -> tuple[Encoder, Metric, State]:
-        """The state that the manifest names."""
+    def open(self, verify: bool = False) -> tuple[Encoder, Metric, State]:
+        """The state that the manifest names; `verify` reads every byte of it."""
         for _ in range(_TRIES):
             manifest = read_manifest(self.folder)
             try:
-                return self._read(manifest)
+                return self._read(manifest, verify)
             except FileNotFoundError as error:
                 # A writer may have replaced the manifest, and removed the files of the old one, since we read it.
-                if read_manifest(self.folder).generation == manifest.generation:
+                if read_manifest(self.folder) == manifest:
                     raise FormatError(f"{error.filename} is missing: the index is damaged") from None
         raise StorageError(f"{self.folder} changes faster than it can be opened; try again")
 
-    def _read(self, manifest: Manifest) -> tuple[Encoder, Metric, State]:
+    def _read(self, manifest: Manifest, verify: bool) -> tuple[Encoder, Metric, State]:
         path = self.folder / manifest.encoder.file
-        with open(path, "rb") as file:
-            data = file.read(manifest.encoder.size + 1)
-        if len(data) != manifest.encoder.size or zlib.crc32(data) != manifest.encoder.crc32:
+        with open_file(path, manifest.encoder.size) as file:
+            data = file.read()
+        if zlib.crc32(data) != manifest.encoder.crc32:
             raise FormatError(f"{path} is not the encoder that the manifest names: it is damaged")
         encoder = load_encoder(path)
         metric: Metric = manifest.metric  # type: ignore[assignment]
@@ -106,9 +113,17 @@ class FolderStore:
         entries: dict[int, SegmentEntry] = {}
         for entry in manifest.segments:
             deleted = None if entry.deleted is None else self._file(entry.deleted)
-            segment = read_segment(encoder, metric, self._file(entry.codes), entry.rows, deleted, entry.deleted_rows)
+            codes = self._file(entry.codes)
+            segment = read_segment(encoder, metric, codes, entry.rows, deleted, entry.deleted_rows)
+            if verify:
+                codes.verify()
+                check_content(segment, codes.path)
             entries[id(segment.layout)] = entry
             segments.append(segment)
+        if verify:
+            ids = np.concatenate([np.zeros(0, np.int64), *(s.ids[s.live_places()] for s in segments)])
+            if len(np.unique(ids)) != len(ids) or (ids >= manifest.next_id).any():
+                raise FormatError(f"{self.folder} has an id in two segments, or one never given out: it is damaged")
         self._manifest, self._entries = manifest, entries
         return encoder, metric, State(tuple(segments), manifest.next_id)
 
@@ -143,43 +158,48 @@ class FolderStore:
         self._manifest = manifest
         self._entries = {id(s.layout): entry for s, entry in zip(state.segments, entries, strict=True)}
         self._saved.clear()
-        self._clean()
 
     def forget(self) -> None:
         """Drop what was saved and not committed."""
-        for name in self._saved:
-            discard(self.folder / name)
+        try:
+            named = read_manifest(self.folder).files()  # the new one, if the old could not be put back
+            for name in self._saved:
+                if name not in named:
+                    discard(self.folder / name)
+        except (FormatError, StorageError):  # the next commit does it
+            pass
         self._saved.clear()
 
-    def _clean(self) -> None:
+    def clean(self) -> None:
         """Remove files that no manifest names: of states before this one, or left by a crash."""
         named = self._manifest.files()
         try:
             for name in os.listdir(self.folder):
-                if name.startswith(_OURS) and name not in named:
+                if _is_ours(name) and name not in named:
                     discard(self.folder / name)
         except OSError:  # the next commit tries again
             pass
 
     def verify(self) -> None:
         """Read every byte again and compare: manifest, encoder, arrays, and that ids are distinct."""
-        _, _, state = (check := FolderStore(self.folder, read_only=True)).open()
-        ids = []
-        for segment, entry in zip(state.segments, check._manifest.segments, strict=True):
-            codes = self._file(entry.codes)
-            codes.verify()
-            check_content(segment, codes.path)
-            ids.append(segment.ids[segment.live_places()])
-        if ids and len(np.unique(np.concatenate(ids))) != sum(map(len, ids)):
-            raise FormatError(f"{self.folder} has an id in two segments: it is damaged")
+        FolderStore(self.folder, read_only=True).open(verify=True)
+
+    def check_writable(self) -> None:
+        """Raise unless this process may write."""
+        if self.read_only:
+            raise UnsupportedError("the index is open read_only; open it without to change it")
+        if self._process != os.getpid():
+            raise UnsupportedError("the index was opened for writing before a fork; its parent writes to it")
 
     def bytes_on_disk(self) -> int:
         """All files that the manifest names, and itself."""
-        return sum((self.folder / name).stat().st_size for name in [*self._manifest.files(), NAME])
+        manifest = self._manifest
+        files = [manifest.encoder, *(s.codes for s in manifest.segments), *(s.deleted for s in manifest.segments)]
+        return sum(file.size for file in files if file is not None) + len(manifest.dumps())
 
     def close(self) -> None:
         """Let others write."""
-        if self._lock is not None:
+        if self._lock is not None and self._process == os.getpid():  # a fork does not hold it
             self._lock.release()
             self._lock = None
 
@@ -188,13 +208,17 @@ def new_folder(path: Path) -> None:
     """Make the folder of a new index; it must not hold anything else."""
     try:
         path.mkdir(parents=False, exist_ok=True)
-        others = [name for name in os.listdir(path) if not name.startswith((*_OURS, LOCK))]
+        others = [name for name in os.listdir(path) if not _is_ours(name) and name != LOCK]
     except OSError as error:
         raise StorageError(f"path = {str(path)!r}: {error}") from error
     if NAME in others:
         raise InputError(f"path = {str(path)!r} is an index already; open it, or remove it first")
     if others:
         raise InputError(f"path = {str(path)!r} is a folder with other files in it; choose another")
+
+
+def _is_ours(name: str) -> bool:
+    return name.startswith(TEMPORARY) or FILES.fullmatch(name) is not None
 
 
 def _lock(folder: Path) -> "BaseFileLock":

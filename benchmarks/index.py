@@ -1,0 +1,176 @@
+"""Speed and recall of an index with cells beside FAISS, and how costs grow with the number of codes.
+
+    python benchmarks/index.py FOLDER [--cells 1024] [--json FILE] [--plot FILE]
+    python benchmarks/index.py --growth [--json FILE]
+    python benchmarks/index.py --smoke
+
+With a folder (base, learn and query files, docs/datasets.md): recall@10 against queries a second, one thread, all
+queries in one call, for FAISS IVF with fast-scan PQ, with 8-bit PQ and with fast-scan RaBitQ, and for our codes of as
+many bytes as PQ, all with the same number of cells. The number of a cell is in the order of the codes for all of them,
+and not counted. Also filtered search, where one id in a hundred is allowed, beside the same search without a filter.
+
+--growth builds flat indexes and indexes with cells of 10^5, 10^6 and 10^7 codes of random vectors, and prints what they
+take: to add, on disk, to open, and to search.
+"""
+
+import argparse
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import faiss
+import numpy as np
+from timing import best, in_turn, options, write_json
+
+from antisparse import AntiSparseEncoder, Index
+from antisparse.datasets import Dataset, read_dataset, synthetic
+from antisparse.evaluation import exact_neighbors, recall_at
+
+Row = dict[str, Any]
+PROBES = (1, 2, 4, 8, 16, 32, 64, 128)
+
+
+def compare(data: Dataset, cells: int, probes: tuple[int, ...], repeats: int) -> list[Row]:
+    """Every method at every number of probes."""
+    base, learn, query = (np.asarray(X, np.float32) for X in (data.base, data.learn, data.query))
+    d = base.shape[1]
+    truth = exact_neighbors(base, query, 1)[1] if data.neighbors is None else np.asarray(data.neighbors)[:, :1]
+    print(f"{data.name}: {len(base):,} x {d}, {len(query):,} queries, {cells} cells, one thread, best of {repeats}\n")
+    peers = {}
+    for name in (f"IVF{cells},PQ{d // 4}x4fs", f"IVF{cells},PQ{d // 8}x8", f"IVF{cells},RaBitQfs"):
+        peers[name] = faiss.index_factory(d, name)
+        peers[name].train(learn)
+        peers[name].add(base)
+    n_bytes = d // 8
+    rows: list[Row] = []
+    ours: dict[str, Index] = {}
+    for scale in (False, True):
+        encoder = AntiSparseEncoder(8 * (n_bytes - 1 - scale), means=cells, scale=scale, random_state=0, n_threads=1)
+        name = f"antisparse, {encoder.n_bits} bits, bias{' and scale' if scale else ''}"
+        ours[name] = Index.create(None, encoder.set_params(n_threads=None).fit(learn), n_threads=1)
+        ours[name].add(base)
+        encoder.set_params(n_threads=1)
+    print(f"{'probes':>6} {'recall@10':>9} {'queries/s':>10}  method")
+    for count in probes:
+        jobs: dict[str, Any] = {}
+        found: dict[str, Any] = {}
+        for name, index in ours.items():
+            found[name] = index.search(query, 10, probes=count)[1]
+            jobs[name] = lambda index=index, count=count: index.search(query, 10, probes=count)
+        for name, peer in peers.items():
+            faiss.extract_index_ivf(peer).nprobe = count
+            found[name] = peer.search(query, 10)[1]
+            jobs[name] = lambda peer=peer: peer.search(query, 10)
+        times = in_turn(repeats, jobs)
+        for name, ids in found.items():
+            row: Row = {"method": name, "probes": count, "recall": recall_at(ids, truth, 10)}
+            row["per_s"] = len(query) / times[name]
+            rows.append(row)
+            print(f"{count:6d} {row['recall']:9.3f} {row['per_s']:10.0f}  {name}", flush=True)
+    rows += filtered(next(iter(ours.values())), query, repeats)
+    return rows
+
+
+def filtered(index: Index, query: Any, repeats: int) -> list[Row]:
+    """One id in a hundred allowed, as ids and as a mask."""
+    allowed = np.flatnonzero(np.random.default_rng(0).random(len(index)) < 0.01)
+    mask = np.zeros(len(index), bool)
+    mask[allowed] = True
+    filters = {"no filter": None, "ids, 1 %": allowed, "mask, 1 %": mask}
+    jobs: dict[str, Any] = {
+        f"{name}, {probes} probes": lambda f=f, probes=probes: index.search(query, 10, probes=probes, filter=f)
+        for name, f in filters.items()
+        for probes in (min(32, index.cells), "all")
+    }
+    print()
+    rows = []
+    for name, seconds in in_turn(repeats, jobs).items():
+        rows.append({"method": name, "per_s": len(query) / seconds})
+        print(f"{len(query) / seconds:10.0f} queries/s  {name}")
+    return rows
+
+
+def growth(sizes: tuple[int, ...], cells: int) -> list[Row]:
+    """Costs at several sizes: 128 bits of 32-dimensional vectors, made in parts."""
+    rows = []
+    print(f"\n{'codes':>9} {'cells':>6} {'add/s':>9} {'batch s':>8} {'disk B':>7} {'open ms':>8} {'queries/s':>10}")
+    learn = np.random.default_rng(0).standard_normal((max(20_000, 50 * cells), 32)).astype(np.float32)
+    query = np.random.default_rng(1).standard_normal((100, 32)).astype(np.float32)
+    for means in (1, cells):
+        encoder = AntiSparseEncoder(120, means=means, effort=1, random_state=0).fit(learn)
+        for n in sizes:
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "index")
+                rng = np.random.default_rng(2)
+                with Index.create(path, encoder) as index:
+                    start = time.perf_counter()
+                    steps = range(0, n, 100_000)
+                    index.add(rng.standard_normal((min(100_000, n - at), 32)).astype(np.float32) for at in steps)
+                    added = time.perf_counter() - start
+                    start = time.perf_counter()
+                    index.add(rng.standard_normal((1000, 32)).astype(np.float32))
+                    batch = time.perf_counter() - start
+                    size = index.stats()["disk_bytes_per_vector"]
+                opened = best(3, Index.open, path, read_only=True)
+                index = Index.open(path, read_only=True, n_threads=1)
+                probes: Any = "all" if means == 1 else 16
+                seconds = best(3, index.search, query, 10, probes=probes)
+                row: Row = {"codes": n, "cells": means, "add_per_s": n / added, "batch_s": batch, "disk_bytes": size}
+                row |= {"open_ms": opened * 1e3, "per_s": len(query) / seconds}
+                rows.append(row)
+                print(
+                    f"{n:9d} {means:6d} {row['add_per_s']:9.0f} {batch:8.3f} {size:7.1f} {row['open_ms']:8.1f} "
+                    f"{row['per_s']:10.0f}",
+                    flush=True,
+                )
+    print(
+        "\nadd: two threads or as many as there are; batch: 1,000 vectors more, on disk; queries: one thread, 16 probes."
+    )
+    return rows
+
+
+def plot(rows: list[Row], path: Path) -> None:
+    """Queries a second against recall, one line a method."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 5), layout="constrained")
+    ax = figure.subplots()
+    for name in dict.fromkeys(row["method"] for row in rows if "recall" in row):
+        points = [(row["recall"], row["per_s"]) for row in rows if row["method"] == name]
+        ax.plot(*zip(*points, strict=True), "o-", lw=3 if name.startswith("antisparse") else 1.2, label=name)
+    ax.set(xlabel="recall@10", ylabel="queries a second, one thread", yscale="log")
+    ax.grid(True, color="#dddddd")
+    ax.legend(frameon=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=130)
+    print(f"picture: {path}")
+
+
+def main() -> None:
+    """Run what was asked for and write the numbers."""
+    parser = options(__doc__)
+    parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("--cells", type=int, default=1024)
+    parser.add_argument("--growth", action="store_true", help="10^5 to 10^7 codes")
+    parser.add_argument("--plot", type=Path, help="where to draw the comparison")
+    arguments: argparse.Namespace = parser.parse_args()
+    faiss.omp_set_num_threads(1)
+    numbers: dict[str, Any] = {"faiss": faiss.__version__}
+    if arguments.smoke:
+        numbers["cells"] = compare(synthetic(3000, 32, 50, 2000), 16, (1, 4, 16), 1)
+        numbers["growth"] = growth((2000, 4000), 8)
+    if arguments.folder:
+        numbers["cells"] = compare(read_dataset(arguments.folder), arguments.cells, PROBES, 3)
+    if arguments.growth:
+        numbers["growth"] = growth((10**5, 10**6, 10**7), 1024)
+    if len(numbers) == 1:
+        parser.error("name a folder with a data set, or --growth, or --smoke")
+    write_json(arguments.json, numbers)
+    if arguments.plot and "cells" in numbers:
+        plot(numbers["cells"], arguments.plot)
+
+
+if __name__ == "__main__":
+    main()
