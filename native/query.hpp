@@ -102,7 +102,7 @@ struct Candidate {
 // The k least candidates seen: a reservoir of a few more, cut back to k when it is full or when its bound is asked for.
 class Best {
  public:
-  explicit Best(std::size_t k) : k_(k) {}
+  explicit Best(std::size_t k) : k_(k) { found_.reserve(std::min<std::size_t>(2 * k + 64, 1024)); }
 
   // The score of the k-th: no candidate with a greater score can enter, nor one of equal score and greater id.
   double bound() {
@@ -118,8 +118,6 @@ class Best {
     if (found_.size() >= 2 * k_ + 64) cut();
     return true;
   }
-
-  bool full() const { return found_.size() >= k_; }
 
   // Only the k least are kept.
   void cut() {

@@ -111,6 +111,7 @@ class ScanQuery {
 
   Best best;
   Limit limit;
+  std::size_t seen = 0;  // blocks
 
  private:
   void build(double most) {
@@ -206,8 +207,8 @@ inline void scan_blocks(const ScanJob& job, std::vector<std::unique_ptr<ScanQuer
   }
 }
 
-// Each query over the cells it probes, cell by cell, so that queries of the same cell pass it together. Those that have
-// found nothing yet begin with a single block.
+// Each query over the cells it probes, cell by cell, so that queries of the same cell pass it together. A chunk is no
+// longer than what each of them has seen: what they find there sets the limits for the rest.
 inline void scan_cells(const ScanJob& job, std::vector<std::unique_ptr<ScanQuery>>& queries, std::size_t first) {
   const std::size_t longest = longest_chunk(job);
   std::vector<std::uint32_t> masks(4 * longest);
@@ -233,14 +234,15 @@ inline void scan_cells(const ScanJob& job, std::vector<std::unique_ptr<ScanQuery
     std::size_t blocks = 0;
     for (auto at = static_cast<std::size_t>(cell ? job.cell_ends[cell - 1] : 0); at < end; at += blocks) {
       ready.clear();
-      bool fresh = false;
+      std::size_t seen = longest;
       for (std::size_t i = starts[cell]; i < starts[cell + 1]; ++i) {
         ScanQuery* query = queries[visits[i].query].get();
         if (!query->prepare(visits[i].probe)) continue;
-        fresh = fresh || !query->best.full();
+        seen = std::min(seen, query->seen);
         ready.push_back(query);
       }
-      blocks = std::min(fresh ? std::max<std::size_t>(1, blocks) : longest, end - at);
+      blocks = std::min(std::max<std::size_t>(seen, 1), end - at);
+      for (ScanQuery* query : ready) query->seen += blocks;
       prune_all(job, ready, order, at, blocks, masks);
     }
   }

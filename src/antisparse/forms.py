@@ -98,7 +98,8 @@ def _reconstruction(
         exact = exact + encoder.mean_  # which `reduce` takes off
     weights, units = round_weights(encoder.query_weights(exact, "projection"), at_least=2 * step)
     centred = exact - encoder.mean_
-    constant = -2 * centred @ encoder.mean_ if inner else (centred * centred).sum(axis=1)  # all of q, PCA or not
+    # All of q, PCA or not; not by BLAS, whose order of operations depends on the batch.
+    constant = (centred * (-2 * encoder.mean_ if inner else centred)).sum(axis=1)
     offsets, visited = constant[:, None], None
     if encoder.cell_means is not None:  # ||q - mean - m_k||^2
         means, reduced = encoder.cell_means, encoder.reduce(exact)

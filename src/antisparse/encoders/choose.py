@@ -63,9 +63,8 @@ def best_alpha(queries: Float64Array, base: Float64Array, rebuilt: Float64Array,
     for alpha in ALPHA_GRID:
         rank = _ranks(rough + alpha * error, nearest)
         scores.append(_mean_recall(rank))
-    # Of those as good as the best, but for chance, the one nearest the middle.
-    good = [alpha for alpha, score in zip(ALPHA_GRID, scores, strict=True) if score >= max(scores) - 0.003]
-    return min(good, key=lambda alpha: abs(alpha - 0.5))
+    # Of those as good as the best, but for chance, the smallest: a base to search is denser yet than the closest pairs.
+    return next(alpha for alpha, score in zip(ALPHA_GRID, scores, strict=True) if score >= max(scores) - 0.003)
 
 
 def _mean_recall(ranks: Float64Array) -> float:
