@@ -1,0 +1,153 @@
+"""What the commands of an index share: an index to read or to change, vectors and ids from files, progress."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tokenize import TokenError
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from rich.console import Console
+from rich.progress import Progress
+
+from antisparse._arrays import finite
+from antisparse.errors import FormatError, InputError, InputTypeError
+
+if TYPE_CHECKING:
+    from antisparse.index import Index
+
+Array = npt.NDArray[Any]
+
+BATCH = 4096  # vectors encoded between two moves of the bar
+_KEYS = {"base": "train", "learn": "learn", "query": "test", "neighbors": "neighbors"}  # of ann-benchmarks
+
+
+def open_index(path: Path, *, read_only: bool = True, verify: bool = False, threads: int | None = None) -> "Index":
+    """An index that is there."""
+    if not path.is_dir():
+        raise InputError(f"INDEX {path}: there is no such folder; antisparse build makes one")
+    from antisparse.index import Index
+
+    index = Index.open(path, read_only=read_only, verify=verify, n_threads=threads)
+    index.encoder.set_params(n_threads=threads)
+    return index
+
+
+@contextmanager
+def changing(path: Path, threads: int | None = None) -> Iterator["Index"]:
+    """An index open for writing. Ctrl-C leaves it as it was, unless it comes too late: the message says which."""
+    with open_index(path, read_only=False, threads=threads) as index:
+        from antisparse.index.manifest import read_manifest  # as in open_index, not before it is needed
+
+        before = read_manifest(path)
+        try:
+            yield index
+        except KeyboardInterrupt:
+            made = read_manifest(path) != before
+            words = "stopped, but the change was made already" if made else "stopped; the index is as it was"
+            raise KeyboardInterrupt(words) from None
+
+
+def read_part(path: str, part: str, name: str, column: str | None = None) -> Array:
+    """The vectors of a file, or one part of a data set: base, learn, query or neighbors."""
+    from antisparse.datasets import read_dataset, read_vectors
+
+    place = Path(path)
+    if not place.exists():
+        raise InputError(f"{name} {path}: there is no such file or folder")
+    if not place.is_dir():
+        if column is None and place.suffix.lower() in (".hdf5", ".h5"):
+            column = _KEYS[part]
+        return read_vectors(place, column=column)
+    array: Array | None = getattr(read_dataset(place), part)
+    if array is None:
+        raise InputError(f"{name} {path}: the folder has no {part} file")
+    return array
+
+
+def check_columns(X: Array, name: str, dimensions: int) -> None:
+    """Raise unless vectors are as long as those of the index."""
+    if X.shape[1] != dimensions:
+        raise InputError(f"{name} has vectors of {X.shape[1]} dimensions; those of the index have {dimensions}")
+
+
+def read_ids(path: str, name: str) -> Array:
+    """Whole numbers, or a mask: from an npy file, a file of vectors with one column, or text, one number a line."""
+    from antisparse.datasets import read_vectors
+    from antisparse.datasets.files import SUFFIXES
+
+    place = Path(path)
+    if not place.is_file():
+        raise InputError(f"{name} {path}: there is no such file")
+    kind = SUFFIXES.get(place.suffix.lower())
+    if kind is None:
+        return _text_ids(place)
+    array = _npy(place) if kind == "npy" else read_vectors(place)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise InputError(f"{name} {path} has shape {array.shape}; it must hold one number a row")
+    if array.dtype.kind not in "biu":
+        raise InputTypeError(f"{name} {path} has dtype {array.dtype}; ids are integers")
+    if array.dtype.kind == "u" and array.max(initial=0) >= 2**63:
+        raise InputError(f"{name} {path} has {array.max()}; ids are below 2^63 - 1")
+    return array if array.dtype == bool else array.astype(np.int64)
+
+
+def whole_numbers(values: list[int], name: str) -> npt.NDArray[np.int64]:
+    """Numbers as an array of ids."""
+    try:
+        return np.array(values, np.int64)
+    except OverflowError:
+        raise InputError(f"{name} has a number that does not fit int64; ids are below 2^63 - 1") from None
+
+
+def _npy(path: Path) -> Array:
+    try:
+        with open(path, "rb") as file:
+            array: Array = np.lib.format.read_array(file, allow_pickle=False)
+            return array
+    except (ValueError, TypeError, EOFError, SyntaxError, TokenError, ArithmeticError, MemoryError) as error:
+        raise FormatError(f"{path}: not a sound npy file ({error})") from None
+
+
+def _text_ids(path: Path) -> Array:
+    try:
+        words = path.read_text(encoding="utf-8").split()
+    except UnicodeDecodeError:
+        raise FormatError(f"{path} is neither text nor of a suffix that is known") from None
+    numbers = []
+    for word in words:
+        try:
+            numbers.append(int(word))
+        except ValueError:
+            raise FormatError(f"{path}: {word[:20]!r} is not a whole number; a text file holds one id a line") from None
+    return whole_numbers(numbers, str(path))
+
+
+def check_vectors(X: Array, name: str, metric: str, rows: Sequence[int] | Array) -> None:
+    """Raise unless all are finite and, for the cosine, none is zero; the error names the row of the file."""
+    for i in np.flatnonzero(~np.isfinite(X).all(axis=1))[:1]:
+        finite(X[i : i + 1], name, int(rows[i]))
+    if metric == "cosine" and not (some := X.any(axis=1)).all():
+        row = rows[int(np.argmin(some))]
+        raise InputError(f"{name} row {row} is zero, and has no cosine with anything; remove it, or use another metric")
+
+
+def batches(X: Array, metric: str, done: Callable[[int], None]) -> Iterator[Array]:
+    """Vectors a batch at a time, checked; `done` is told how many were taken."""
+    for start in range(0, len(X), BATCH):
+        part = X[start : start + BATCH]
+        check_vectors(part, "VECTORS", metric, range(start, start + len(part)))
+        yield part
+        done(len(part))
+
+
+@contextmanager
+def bar(name: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A progress bar on standard error, if that is a terminal; the function that comes with it moves it on."""
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as shown:
+        task = shown.add_task(name, total=total)
+        yield lambda n: shown.advance(task, n)

@@ -1,0 +1,228 @@
+"""`antisparse search` and `eval`: what an index finds, and how much of what it should."""
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from antisparse._arrays import integer, thread_count
+from antisparse.cli._shared import Array, bar, check_columns, check_vectors, open_index, read_ids, read_part
+from antisparse.errors import InputError, InputTypeError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from antisparse.index import Index
+
+_CHUNK_QUERIES = 1024
+_SHOWN_QUERIES, _SHOWN_RESULTS = 10, 5
+_RECALLS = (1, 10, 100)
+_SUFFIXES = (".npy", ".parquet", ".json")
+
+
+def add_search(commands: Any) -> None:
+    """The commands that ask an index."""
+    parser = commands.add_parser(
+        "search",
+        help="find the nearest vectors to queries",
+        description="Find the nearest vectors to each query.",
+    )
+    _arguments(parser, 10)
+    parser.add_argument(
+        "-o",
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="write the results: NAME.npy (ids, and NAME.distances.npy), NAME.parquet or NAME.json",
+    )
+    parser.add_argument(
+        "--filter", metavar="FILE", help="search these ids alone: .npy of ids or of bool, or text with one a line"
+    )
+    parser.set_defaults(run=_search)
+    parser = commands.add_parser(
+        "eval",
+        help="measure the recall of an index",
+        description="Search, and print how often the true nearest neighbour is among the first 1, 10 and 100 results.",
+    )
+    _arguments(parser, 100)
+    parser.add_argument(
+        "truth",
+        metavar="TRUTH",
+        help="the ids of each query's true neighbours, nearest first: .ivecs, .ibin, .npy, ...",
+    )
+    parser.set_defaults(run=_eval)
+
+
+def _arguments(parser: argparse.ArgumentParser, k: int) -> None:
+    parser.add_argument("index", metavar="INDEX", type=Path, help="the folder of the index")
+    parser.add_argument("queries", metavar="QUERIES", help="a file of vectors, or a folder whose query file is used")
+    parser.add_argument("-k", type=int, default=k, help=f"results a query ({k})")
+    parser.add_argument(
+        "--method",
+        choices=("reconstruction", "hamming", "asymmetric"),
+        default="reconstruction",
+        help="what the distance is (reconstruction)",
+    )
+    parser.add_argument("--probes", type=_probes, default="all", help="visit so many cells, the nearest (all)")
+    parser.add_argument("--shortlist", type=int, help="rank so many candidates anew")
+    parser.add_argument(
+        "--rerank", metavar="VECTORS", help="rank by true distances; row i of this file is the vector of id i"
+    )
+    parser.add_argument("--column", help="the array of an HDF5 file, or the column of a Parquet file, of QUERIES")
+    parser.add_argument("--threads", type=int, help="threads to use (all CPUs)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _probes(text: str) -> int | str:
+    return text if text == "all" else int(text)
+
+
+def _search(given: argparse.Namespace, command: str) -> int:
+    if given.out is not None:
+        _check_output(given.out)
+    options = {} if given.filter is None else {"filter": read_ids(given.filter, "--filter")}
+    with _open(given) as index:
+        distances, ids = _find(index, _queries(given, index), given, options)
+    content = {"command": command, "queries": len(ids), "k": given.k}
+    if given.out is not None:
+        files = [str(file) for file in _write(given.out, distances, ids, content)]
+        said = f"ids and distances of {len(ids):,} queries, {given.k} each: {', '.join(files)}"
+        print(json.dumps(content | {"files": files}, indent=2) if given.json else said)
+    elif given.json:
+        print(_dumps(content, distances, ids))
+    else:
+        _show(distances, ids)
+    return 0
+
+
+def _eval(given: argparse.Namespace, command: str) -> int:
+    from antisparse.evaluation import recall_at
+
+    truth = read_part(given.truth, "neighbors", "TRUTH")
+    if truth.dtype.kind not in "iu":
+        raise InputTypeError(f"TRUTH {given.truth} has dtype {truth.dtype}; it holds ids, which are integers")
+    with _open(given) as index:
+        Q = _queries(given, index)
+        if len(truth) != len(Q) or not len(Q):
+            raise InputError(
+                f"TRUTH has {len(truth)} rows for {len(Q)} queries; it needs one a query, and at least one"
+            )
+        start = time.perf_counter()
+        ids = _find(index, Q, given, {})[1]
+        seconds = time.perf_counter() - start
+    recalls = {f"recall@{R}": recall_at(ids, truth, R) for R in _RECALLS if given.k >= R}
+    rate = len(Q) / seconds
+    if given.json:
+        content = {"command": command, "queries": len(Q), "k": given.k, **recalls, "queries_per_second": round(rate, 1)}
+        print(json.dumps(content, indent=2))
+        return 0
+    table = Table("queries", *recalls, "queries/s")
+    table.add_row(f"{len(Q):,}", *(f"{value:.4f}" for value in recalls.values()), f"{rate:,.0f}")
+    Console().print(table)
+    return 0
+
+
+def _open(given: argparse.Namespace) -> "Index":
+    thread_count(given.threads, "--threads")
+    integer(given.k, "-k", 1)
+    return open_index(given.index, threads=given.threads)
+
+
+def _queries(given: argparse.Namespace, index: "Index") -> Array:
+    Q = read_part(given.queries, "query", "QUERIES", given.column)
+    check_columns(Q, "QUERIES", index.encoder.n_features_in_)
+    check_vectors(Q, "QUERIES", index.metric, range(len(Q)))
+    return Q
+
+
+def _find(index: "Index", Q: Array, given: argparse.Namespace, options: dict[str, Any]) -> tuple[Array, Array]:
+    """Distances and ids, a chunk of queries at a time."""
+    options = {"method": given.method, "probes": given.probes, "shortlist": given.shortlist, **options}
+    if given.rerank is not None:
+        options["rerank"] = read_part(given.rerank, "base", "--rerank")
+        check_columns(options["rerank"], "--rerank", index.encoder.n_features_in_)
+    parts = []
+    with bar("searching", len(Q)) as done:
+        for start in range(0, max(len(Q), 1), _CHUNK_QUERIES):  # once without queries too, for the shapes
+            chunk = Q[start : start + _CHUNK_QUERIES]
+            parts.append(index.search(chunk, given.k, **options))
+            done(len(chunk))
+    distances, ids = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    return distances, ids
+
+
+def _check_output(path: Path) -> None:
+    """Say what is wrong with it before the work, not after it."""
+    if path.suffix.lower() not in _SUFFIXES:
+        raise InputError(f"-o {path}: its suffix must be one of {', '.join(_SUFFIXES)}")
+    if not path.parent.is_dir():
+        raise InputError(f"-o {path}: there is no folder {path.parent}; make it first")
+    if path.is_dir():
+        raise InputError(f"-o {path}: it is a folder")
+    if path.suffix.lower() == ".parquet":
+        _pyarrow()
+
+
+def _write(path: Path, distances: Array, ids: Array, content: dict[str, Any]) -> list[Path]:
+    """Write the results whole or not at all; returns the files."""
+    from antisparse.datasets import write_vectors
+    from antisparse.datasets._atomic import replacing
+
+    suffix = path.suffix.lower()
+    if suffix == ".npy":
+        beside = path.with_suffix(".distances.npy")
+        write_vectors(beside, distances)
+        write_vectors(path, ids)
+        return [path, beside]
+    with replacing(path) as temporary:
+        if suffix == ".json":
+            temporary.write_text(_dumps(content, distances, ids) + "\n", encoding="utf-8")
+        else:
+            _write_parquet(temporary, {"ids": ids, "distances": distances})
+    return [path]
+
+
+def _write_parquet(path: Path, columns: dict[str, Array]) -> None:
+    """A row a query; each column holds lists of k."""
+    pa, pq = _pyarrow()
+    lists = {
+        name: pa.FixedSizeListArray.from_arrays(pa.array(values.reshape(-1)), values.shape[1])
+        for name, values in columns.items()
+    }
+    pq.write_table(pa.table(lists), path, write_page_checksum=True)
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingDependencyError("Parquet files need pyarrow: pip install 'antisparse[parquet]'") from None
+    return pyarrow, pyarrow.parquet
+
+
+def _dumps(content: dict[str, Any], distances: Array, ids: Array) -> str:
+    """JSON with all results. It knows no infinity: where nothing was found, the distance is null."""
+    there = ids >= 0
+    rows = [
+        [value if found else None for value, found in zip(*row, strict=True)]
+        for row in zip(distances.tolist(), there.tolist(), strict=True)
+    ]
+    return json.dumps(content | {"ids": ids.tolist(), "distances": rows})
+
+
+def _show(distances: Array, ids: Array) -> None:
+    table = Table("query", "ids", "distances")
+    for row in range(min(len(ids), _SHOWN_QUERIES)):
+        there = [at for at in range(min(ids.shape[1], _SHOWN_RESULTS)) if ids[row, at] >= 0]
+        found = "  ".join(str(ids[row, at]) for at in there)
+        table.add_row(str(row), found, "  ".join(f"{distances[row, at]:.4g}" for at in there))
+    Console().print(table)
+    if len(ids) > _SHOWN_QUERIES or ids.shape[1] > _SHOWN_RESULTS:
+        rows, columns = min(len(ids), _SHOWN_QUERIES), min(ids.shape[1], _SHOWN_RESULTS)
+        print(
+            f"{rows} of {len(ids):,} queries, {columns} of {ids.shape[1]:,} results each; -o FILE or --json gives all"
+        )
