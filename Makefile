@@ -52,6 +52,7 @@ bench-smoke: $(VENV)/with-bench  ## the same on small sizes: does it run?
 	$(BIN)/python benchmarks/encoding.py --smoke --json out/encoding-smoke.json
 	$(BIN)/python benchmarks/recall.py --smoke --json out/recall-smoke.json --plot out/recall-smoke.png
 	$(BIN)/python benchmarks/effort.py --smoke --json out/effort-smoke.json
+	$(BIN)/python benchmarks/index.py --smoke --json out/index-smoke.json --plot out/index-smoke.png
 
 # The kernels' tests under the address and undefined-behaviour sanitizers (Linux, GCC).
 sanitize: $(VENV)-sanitize/with-test  ## the native tests under sanitizers

@@ -125,9 +125,7 @@ def growth(sizes: tuple[int, ...], cells: int) -> list[Row]:
                     f"{row['per_s']:10.0f}",
                     flush=True,
                 )
-    print(
-        "\nadd: two threads or as many as there are; batch: 1,000 vectors more, on disk; queries: one thread, 16 probes."
-    )
+    print("\nadd: all threads; batch: 1,000 vectors more, on disk; queries: one thread, 16 probes of those with cells.")
     return rows
 
 

@@ -230,6 +230,19 @@ def test_large_bases_in_cells(isa: str, terms: bool) -> None:
             order = np.lexsort((np.arange(n), scores[:, q]))[:k]
             np.testing.assert_array_equal(ids[q], order)
             np.testing.assert_array_equal(found[q], scores[order, q])
+    # Some cells, and some ids left out.
+    allowed = rng.random(n) < 0.3
+    masked = np.where((positions >= 0) & allowed[positions], positions, -1)
+    for probes in (1, 3, n_cells):
+        chosen = np.sort(np.array([rng.permutation(n_cells)[:probes] for _ in range(20)]), axis=1)
+        visited = np.take_along_axis(offsets, chosen, 1)
+        for threads in (1, 3):
+            found, ids = base.search(weights, units, k, threads, None, visited, masked, chosen)
+            for q in range(20):
+                inside = np.flatnonzero(allowed & np.isin(cells, chosen[q]))
+                order = inside[np.lexsort((inside, scores[inside, q]))[:k]]
+                np.testing.assert_array_equal(ids[q], order)
+                np.testing.assert_array_equal(found[q], scores[order, q])
 
 
 @pytest.mark.parametrize("m", [64, 128, 200, 512, 1100])
@@ -282,3 +295,34 @@ def test_the_native_boundary_refuses_what_would_read_out_of_bounds() -> None:
         base.search(np.full((1, 20), 1 << 24, np.int32), np.ones(1), 1, 1)
     with pytest.raises(ValueError, match="id is out of range"):
         base.score(np.zeros((1, 20), np.int32), np.ones(1), np.array([[40]]))
+    ends, ids = np.array([1, 2]), np.arange(64)
+    cells = _core.ScanBase(blocks, 64, 20, None, None, 0.0, 0, ids, ends)
+    one, unit, offset = np.zeros((1, 20), np.int32), np.ones(1), np.zeros((1, 1))
+    for probe in (-1, 2):
+        with pytest.raises(ValueError, match="probe is not a cell"):
+            cells.search(one, unit, 1, 1, None, offset, None, np.array([[probe]]))
+    with pytest.raises(ValueError, match="offsets do not fit"):
+        cells.search(one, unit, 1, 1, None, np.zeros((1, 2)), None, np.array([[0]]))
+    with pytest.raises(ValueError, match="positions do not fit"):
+        cells.search(one, unit, 1, 1, None, np.zeros((1, 2)), ids[:63])
+
+
+@pytest.mark.parametrize(("n", "d", "columns"), [(0, 3, 5), (1, 1, 1), (37, 16, 100), (33, 7, 1024), (5, 40, 17)])
+def test_nearest_columns_equal_the_oracle(isa: str, n: int, d: int, columns: int) -> None:
+    rng = np.random.default_rng(columns)
+    x, m = rng.standard_normal((n, d)), rng.standard_normal((d, columns))
+    half = (m * m).sum(0) / 2
+    values = half - x @ m
+    np.testing.assert_array_equal(_core.nearest(x, m, half, 2), values.argmin(1))
+    for count in {1, min(3, columns), columns}:
+        found, products = _core.nearest_columns(x, m, half, count, 2)
+        assert (np.diff(found, axis=1) > 0).all()
+        np.testing.assert_allclose(products, np.take_along_axis(x @ m, found, 1), atol=1e-12)
+        least = np.sort(values, axis=1)[:, :count]
+        np.testing.assert_allclose(np.sort(np.take_along_axis(values, found, 1), axis=1), least, atol=1e-5)
+
+
+def test_nearest_columns_beyond_the_range_of_float(isa: str) -> None:
+    m = np.random.default_rng(0).standard_normal((4, 50))
+    found, _ = _core.nearest_columns(np.full((3, 4), 1e100), m, np.ones(50), 7, 1)
+    assert found.shape == (3, 7) and (np.diff(found, axis=1) > 0).all() and found.min() >= 0 and found.max() < 50
