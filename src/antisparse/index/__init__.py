@@ -1,5 +1,6 @@
 """An index of codes by id, in memory or on disk."""
 
 from antisparse.index.index import Index
+from antisparse.index.interop import add_faiss, to_faiss
 
-__all__ = ["Index"]
+__all__ = ["Index", "add_faiss", "to_faiss"]
