@@ -17,7 +17,7 @@ paper: $(VENV)/with-plot  ## every experiment of the paper; DATA=sift1m, siftsma
 	$(BIN)/antisparse paper --data $(or $(DATA),sift1m)
 
 test: $(VENV)/with-test  ## the whole test suite
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 lint: $(VENV)/with-lint  ## ruff, mypy, clang-format, the import direction, the native module's stub
 	$(BIN)/ruff check .
