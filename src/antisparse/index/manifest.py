@@ -1,6 +1,7 @@
 """The manifest: what files make up an index now. It is replaced in one step (docs/format.md)."""
 
 import json
+import os
 import re
 import zlib
 from dataclasses import asdict, dataclass, replace
@@ -79,13 +80,13 @@ def read_manifest(folder: Path) -> Manifest:
     path = folder / NAME
     try:
         with open(path, "rb") as file:
-            data = file.read(_MOST + 1)
+            if os.fstat(file.fileno()).st_size > _MOST:
+                raise FormatError(f"{path} is too long for a manifest: it is damaged")
+            data = file.read()
     except FileNotFoundError:
         raise FormatError(f"{folder} is not an index: it has no {NAME}") from None
     except OSError as error:
         raise StorageError(f"{path} could not be read: {error}") from error
-    if len(data) > _MOST:
-        raise FormatError(f"{path} is too long for a manifest: it is damaged")
     try:
         outer = json.loads(data.decode())
         content = outer["manifest"]

@@ -1,0 +1,272 @@
+import errno
+import os
+import shutil
+import signal
+import time
+
+import numpy as np
+import pytest
+from models import POOL, Model, check_holds, check_search, fitted
+
+from antisparse import Index, StorageError
+from antisparse.index import files
+from antisparse.index.manifest import read_manifest
+
+CRASHES = int(os.environ.get("ANTISPARSE_CRASHES", "60"))
+ENCODERS = ("tight", "scale cells")
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork"),
+    pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning"),  # of BLAS, say
+]
+
+
+def operations(seed, model):
+    """Endless changes of an index, each as a function of it with the model after it."""
+    random = np.random.default_rng(seed)
+    while True:
+        model = model.copy()
+        kind = random.choice(["add", "add", "own", "batch", "update", "remove", "compact"])
+        X = POOL[random.integers(len(POOL), size=random.integers(1, 60))]
+        ids = random.permutation(model.ids)[: random.integers(1, 20)]
+        if kind in ("update", "remove") and not len(ids):
+            kind = "add"
+        if kind == "add":
+            model.put(model.encode(X), model.next_id + np.arange(len(X)))
+            yield lambda index, X=X: index.add(X), model
+        elif kind == "own":
+            free = random.permutation(np.setdiff1d(np.arange(3 * model.next_id + 100), model.ids))[: len(X)]
+            model.put(model.encode(X), free)
+            yield lambda index, X=X, free=free: index.add(iter([X[:3], X[3:]]), free), model
+        elif kind == "update":
+            Y = POOL[random.integers(len(POOL), size=len(ids))]
+            model.put(model.encode(Y), ids)
+            yield lambda index, Y=Y, ids=ids: index.update(Y, ids), model
+        elif kind == "remove":
+            model.drop(ids)
+            yield lambda index, ids=ids: index.remove(ids), model
+        elif kind == "compact":
+            yield lambda index: index.compact(), model
+        else:
+            model.drop(ids)
+            new = model.next_id + np.arange(len(X))
+            model.put(model.encode(X), new)
+
+            def batch(index, X=X, ids=ids, new=new):
+                with index.batch():
+                    index.remove(ids)
+                    index.add(X, new)
+
+            yield batch, model
+
+
+def killed_writer(path, seed, model, delay):
+    """The number of operations that a process acknowledged before it was killed, and whether it failed."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            index = Index.open(path)
+            os.write(writing, b"o")
+            for operation, _ in operations(seed, model):
+                operation(index)
+                os.write(writing, b".")
+        finally:  # nothing of the test runs twice
+            os.write(writing, b"x")
+            os._exit(1)
+    os.close(writing)
+    assert os.read(reading, 1) == b"o"
+    time.sleep(delay)
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    said = b""
+    while data := os.read(reading, 1 << 16):
+        said += data
+    os.close(reading)
+    assert os.WIFSIGNALED(status) and b"x" not in said
+    return len(said)
+
+
+def same(index, model):
+    return np.array_equal(index.ids, model.ids) and np.array_equal(index.codes(model.ids), model.codes(model.ids))
+
+
+def strays(path):
+    return set(os.listdir(path)) - {"manifest.json", ".lock", *read_manifest(path).files()}
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_a_killed_writer_loses_nothing_and_leaves_nothing_half(tmp_path, name: str) -> None:
+    path, random = tmp_path / "index", np.random.default_rng(CRASHES)
+    model = Model(fitted(name), "l2")
+    Index.create(path, model.encoder, n_threads=1).close()
+    outcomes = [0, 0]
+    for seed in range(CRASHES // len(ENCODERS)):
+        if len(model.rows) > 3000:
+            with Index.open(path) as index:
+                index.remove(model.ids)
+            model.drop(model.ids)
+        done = killed_writer(path, seed, model, random.uniform(0, 0.1))
+        changes = operations(seed, model)
+        for _ in range(done):
+            model = next(changes)[1]
+        after = next(changes)[1]
+        with Index.open(path, verify=True) as index:
+            index.verify()
+            happened = not same(index, model)
+            outcomes[happened] += 1
+            model = after if happened else model
+            check_holds(index, model)
+            assert index._state.next_id == model.next_id
+            if seed % 10 == 0:
+                check_search(index, model)
+            index.add(POOL[:1])  # which also cleans up
+            model.put(model.encode(POOL[:1]), [model.next_id])
+        assert not strays(path)
+    assert outcomes[0] > 0
+
+
+KINDS = ("one", "all", "interrupt")
+
+
+class FailingOS:
+    """The module `os`, whose `turn`-th call that opens, writes, waits or renames fails, or all from it on."""
+
+    def __init__(self, turn, kind):
+        self.turn, self.kind, self.calls = turn, kind, 0
+
+    def __getattr__(self, name):
+        real = getattr(os, name)
+        if name not in ("open", "write", "fsync", "replace"):
+            return real
+
+        def call(*arguments):
+            self.calls += 1
+            if self.calls == self.turn or (self.calls > self.turn and self.kind == "all"):
+                if self.kind == "interrupt":  # during the call, which is done
+                    done = real(*arguments)
+                    if name == "open":
+                        os.close(done)
+                    raise KeyboardInterrupt
+                if name == "write":  # some of it
+                    real(arguments[0], arguments[1][: len(arguments[1]) // 2])
+                raise OSError(errno.EACCES if name == "open" else errno.ENOSPC, "no")
+            return real(*arguments)
+
+        return call
+
+
+@pytest.fixture(scope="module")
+def held(tmp_path_factory):
+    """Makes an index of seven segments with deletions, so that the next add makes them one."""
+    template = tmp_path_factory.mktemp("held") / "index"
+    model = Model(fitted("tight"), "l2")
+    with Index.create(template, model.encoder) as index:
+        for _ in range(7):
+            model.put(model.encode(POOL[:5]), index.add(POOL[:5]))
+        index.remove([3, 7])
+        model.drop([3, 7])
+
+    def make(path):
+        shutil.copytree(template, path)
+        return Index.open(path), model.copy()
+
+    return make
+
+
+def batched(index):
+    with index.batch():
+        index.add(POOL[:9], np.arange(100, 109))
+        index.remove([0, 1, 100])
+
+
+OPERATIONS = {
+    "add": lambda index: index.add(POOL[:4]),
+    "remove": lambda index: index.remove([4, 5, 30]),
+    "update": lambda index: index.update(POOL[90:92], [4, 9]),
+    "compact": lambda index: index.compact(),
+    "batch": batched,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [*((name, "one") for name in OPERATIONS), *((name, kind) for name in ("batch", "compact") for kind in KINDS[1:])],
+)
+def test_every_call_of_the_system_may_fail(
+    tmp_path, monkeypatch: pytest.MonkeyPatch, held, name: str, kind: str
+) -> None:
+    turn = failed = 0
+    typed = KeyboardInterrupt if kind == "interrupt" else StorageError
+    while failed == turn:
+        turn += 1
+        path = tmp_path / str(turn)
+        index, model = held(path)
+        expected = index.search(POOL[:3], 9)
+        with monkeypatch.context() as patch:
+            patch.setattr(files, "os", FailingOS(turn, kind))
+            try:
+                OPERATIONS[name](index)
+            except typed:
+                failed += 1
+        if failed < turn:
+            break
+        check_holds(index, model)  # as it was
+        for found, wanted in zip(index.search(POOL[:3], 9), expected, strict=True):
+            np.testing.assert_array_equal(found, wanted)
+        with Index.open(path, read_only=True, verify=True) as reader:
+            if kind == "one":
+                assert same(reader, model) and not strays(path)
+            elif not same(reader, model):  # only the name of the manifest was not yet safe
+                assert turn > 3 and name != "compact"
+        index.add(POOL[:2])
+        model.put(model.encode(POOL[:2]), [35, 36])
+        assert not strays(path)
+        index.close()
+        with Index.open(path, verify=True) as again:
+            check_holds(again, model)
+            check_search(again, model)
+    assert turn > 8
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_failed_creation_can_be_done_again(tmp_path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    turn = failed = 0
+    while failed == turn:
+        turn += 1
+        path = tmp_path / str(turn)
+        with monkeypatch.context() as patch:
+            patch.setattr(files, "os", FailingOS(turn, kind))
+            try:
+                Index.create(path, fitted("tight")).close()
+            except (StorageError, KeyboardInterrupt):
+                failed += 1
+        if failed == turn and not (path / "manifest.json").exists():
+            Index.create(path, fitted("tight")).close()
+        with Index.open(path, verify=True) as index:
+            assert len(index.add(POOL[:3])) == 3
+        assert not strays(path)
+    assert turn > 8
+
+
+def test_an_operation_that_fails_in_a_batch_may_be_passed_over(tmp_path, monkeypatch: pytest.MonkeyPatch, held) -> None:
+    index, model = held(tmp_path / "index")
+    with index.batch():
+        index.add(POOL[:2])
+        with monkeypatch.context() as patch:
+            patch.setattr(files, "os", FailingOS(2, "all"))
+            with pytest.raises(StorageError, match="could not be written"):
+                index.remove([0])
+        index.add(POOL[2:4])
+    model.put(model.encode(POOL[:4]), [35, 36, 37, 38])
+    check_holds(index, model)
+    index.verify()
+
+
+def test_a_system_that_writes_a_little_at_a_time(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.write
+    monkeypatch.setattr(files.os, "write", lambda descriptor, data: real(descriptor, data[:100]))
+    model = Model(fitted("scale cells"), "l2")
+    with Index.create(tmp_path / "index", model.encoder) as index:
+        model.put(model.encode(POOL), index.add(POOL))
+    with Index.open(tmp_path / "index", verify=True) as index:
+        check_holds(index, model)

@@ -1,0 +1,398 @@
+import contextlib
+import json
+import os
+import tracemalloc
+import zlib
+
+import numpy as np
+import pytest
+from models import POOL, QUERIES, fitted
+
+from antisparse import AntisparseError, FormatError, Index, InputError, LSHEncoder, StorageError
+from antisparse.encoders import storage
+from antisparse.index import manifest as manifest_module
+from antisparse.index.store import FolderStore
+
+ALL_FLIPS = "ANTISPARSE_FLIPS" in os.environ  # every bit of every file
+MUTATIONS = int(os.environ.get("ANTISPARSE_MUTATIONS", "2000"))  # 100,000 take some minutes
+
+
+def contents(path):
+    """The bytes of the files of an index, by name."""
+    return {name: (path / name).read_bytes() for name in sorted(os.listdir(path)) if name != ".lock"}
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    """An index of two segments, one with deletions, of few bytes."""
+    path = tmp_path / "index"
+    with Index.create(path, LSHEncoder(4, random_state=0).fit(POOL[:, :3])) as index:
+        index.add(POOL[:5, :3])
+        index.remove([1, 3])
+        index.add(POOL[5:8, :3], [9, 8, 7])
+    return path
+
+
+def opens(path, verify=False):
+    return FolderStore(path, read_only=True).open(verify)
+
+
+def header_bytes(data):
+    return 8 + int.from_bytes(data[:8], "little")
+
+
+def test_every_flipped_bit_is_found(tiny) -> None:
+    opens(tiny, verify=True)
+    for name, whole in contents(tiny).items():
+        start = header_bytes(whole) if name.startswith("segment") else len(whole)  # of what only `verify` reads
+        always, payload = range(8 * start), range(8 * start, 8 * len(whole))
+        if not ALL_FLIPS:
+            always = always if name == manifest_module.NAME else always[::5]
+            payload = payload[::17]
+        descriptor = os.open(tiny / name, os.O_RDWR)
+        for bits, verify in ((always, False), (payload, True)):
+            for bit in bits:
+                os.pwrite(descriptor, bytes([whole[bit // 8] ^ 1 << bit % 8]), bit // 8)
+                with pytest.raises(FormatError):
+                    opens(tiny, verify)
+                os.pwrite(descriptor, whole[bit // 8 : bit // 8 + 1], bit // 8)
+        os.close(descriptor)
+    opens(tiny, verify=True)
+
+
+def test_a_flipped_bit_of_the_codes_is_found_by_verify(tiny) -> None:
+    index = Index.open(tiny)
+    index.verify()
+    path = next(tiny.glob("segment-*"))
+    data = bytearray(path.read_bytes())
+    data[-300] ^= 1
+    with path.open("r+b") as file:  # in place, as a disk does
+        file.write(data)
+    for check in (index.verify, lambda: Index.open(tiny, read_only=True, verify=True)):
+        with pytest.raises(FormatError, match=r"segment-.*checksum.*damaged"):
+            check()
+    Index.open(tiny, read_only=True).search(QUERIES[:, :3], 3)  # of some codes
+
+
+def test_every_truncation_and_what_is_too_long_is_found(tiny) -> None:
+    for name, whole in contents(tiny).items():
+        for length in reversed(range(len(whole))):
+            os.truncate(tiny / name, length)
+            with pytest.raises(FormatError):
+                opens(tiny)
+        for more in (b"\0", b" ", whole):
+            (tiny / name).write_bytes(whole + more)
+            with pytest.raises(FormatError):
+                opens(tiny)
+        (tiny / name).write_bytes(whole)
+    opens(tiny, verify=True)
+
+
+def test_a_missing_file_is_named(tiny) -> None:
+    for name, whole in contents(tiny).items():
+        (tiny / name).unlink()
+        with pytest.raises(FormatError, match=name):
+            Index.open(tiny)
+        (tiny / name).mkdir()
+        with pytest.raises(StorageError, match=name):
+            Index.open(tiny)
+        (tiny / name).rmdir()
+        (tiny / name).write_bytes(whole)
+
+
+def test_what_is_no_index(tmp_path) -> None:
+    with pytest.raises(InputError, match="no such folder"):
+        Index.open(tmp_path / "nowhere")
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(InputError, match="no such folder"):
+        Index.open(tmp_path / "file")
+    for read_only in (True, False):
+        with pytest.raises(FormatError, match=r"is not an index: it has no manifest\.json"):
+            Index.open(tmp_path, read_only=read_only)
+    assert os.listdir(tmp_path) == ["file"]  # no lock either
+    for data in (b"", b"{}", b"[]", b"null", b'"x"', b"\xff", b"[" * 100_000, b'{"manifest": 3}', b'{"manifest": {}}'):
+        (tmp_path / "manifest.json").write_bytes(data)
+        with pytest.raises(FormatError, match=r"manifest\.json"):
+            Index.open(tmp_path)
+
+
+# Files that pass their checksums and say something else.
+
+
+class Forger:
+    """Makes files that agree with each other's sizes and checksums, from changed ones."""
+
+    def __init__(self, path):
+        self.path = path
+        self.whole = contents(path)
+        self.manifest = json.loads(self.whole[manifest_module.NAME])["manifest"]
+        self.named = {}  # by the file, where the manifest speaks of it
+        self.kinds = {"encoder": [], "segment": [], "deleted": []}
+        for entry in self._entries(self.manifest):
+            self.kinds[entry["file"].split("-")[0]].append(entry["file"])
+
+    @staticmethod
+    def _entries(manifest):
+        parts = [manifest["encoder"], *(s["codes"] for s in manifest["segments"])]
+        return [*parts, *(s["deleted"] for s in manifest["segments"] if s["deleted"])]
+
+    def write(self, changed=(), manifest=None):
+        """Files changed, and a manifest (or the one there was) that agrees with them."""
+        changed = dict(changed)
+        if manifest is None:
+            manifest = json.loads(json.dumps(self.manifest))
+            for entry in self._entries(manifest):
+                data = changed.get(entry["file"])
+                if data is not None:
+                    whole = entry["file"].startswith("encoder")
+                    entry |= {"size": len(data), "crc32": zlib.crc32(data if whole else data[: header_bytes(data)])}
+        text = manifest_module._spell(manifest)
+        changed[manifest_module.NAME] = manifest_module._spell({"crc32": zlib.crc32(text), "manifest": manifest})
+        for name, data in self.whole.items():
+            with open(self.path / name, "wb") as file:
+                file.write(changed.get(name, data))
+
+    def header(self, name):
+        data = self.whole[name]
+        return json.loads(data[8 : header_bytes(data)]), data[header_bytes(data) :]
+
+    @staticmethod
+    def with_header(header, payload):
+        text = json.dumps(header).encode()
+        return len(text).to_bytes(8, "little") + text + payload
+
+
+HOSTILE = [0, 1, -1, 2, 31, 255, 2**31, 2**32, 2**62, 2**63 - 1, 2**63, 2**64, 10**30, 0.5, -0.0, 1e300, float("inf")]
+HOSTILE += [float("nan"), "", "x", "\0", "manifest.json", "../x", ".", "0x1p0", "0x1p-1074", "0x1p99999", "nan", "inf"]
+HOSTILE += [None, True, [], {}, [[]], "F32", "U8", "I64", "U32", "l2", "ip", "cosine", "1" * 5000, "é\ud800", [0, 0]]
+
+
+def leaves(value, at=()):
+    yield at
+    if isinstance(value, dict | list):
+        for key in value if isinstance(value, dict) else range(len(value)):
+            yield from leaves(value[key], (*at, key))
+
+
+def bent(value, random):
+    """JSON with one value another one, left out, or swapped."""
+    value = json.loads(json.dumps(value))
+    paths = [at for at in leaves(value) if at]
+    *parents, key = paths[random.integers(len(paths))]
+    inside = value
+    for part in parents:
+        inside = inside[part]
+    kind = random.integers(5)
+    if kind == 0:
+        del inside[key]
+    elif kind == 1 and isinstance(inside[key], int):
+        inside[key] += int(random.choice([-1, 1, 32, -32, 2**16]))
+    elif kind == 2:
+        other = list(inside.values() if isinstance(inside, dict) else inside)
+        inside[key] = other[random.integers(len(other))]
+    else:
+        inside[key] = HOSTILE[random.integers(len(HOSTILE))]
+    return value
+
+
+def mutated(data, random):
+    """Bytes with some overwritten, put in, taken out, or moved."""
+    data = bytearray(data)
+    for _ in range(random.integers(1, 4)):
+        at, length = int(random.integers(len(data))), int(random.choice([1, 1, 4, 8, 64]))
+        kind = random.integers(4)
+        if kind == 0:
+            data[at : at + length] = random.bytes(len(data[at : at + length]))
+        elif kind == 1:
+            data[at:at] = random.bytes(length)
+        elif kind == 2 and len(data) > length + 16:
+            del data[at : at + length]
+        else:
+            start = int(random.integers(len(data)))
+            data[at : at + length] = data[start : start + length]
+    return bytes(data)
+
+
+def forge(forger, random):
+    """One mutation of one file, with checksums that say it is sound."""
+    kind = ["manifest", "manifest text", "encoder", "segment", "header", "header", "values", "values", "deleted"][
+        random.integers(9)
+    ]
+    if kind == "manifest":
+        return forger.write(manifest=bent(forger.manifest, random))
+    if kind == "manifest text":
+        forger.write()
+        name = manifest_module.NAME
+        return (forger.path / name).write_bytes(mutated(forger.whole[name], random))
+    files = forger.kinds.get("segment" if kind in ("header", "values") else kind)
+    name = files[random.integers(len(files))]
+    if kind == "segment" or (kind == "deleted" and random.random() < 0.3):
+        return forger.write({name: mutated(forger.whole[name], random)})
+    if kind == "encoder":
+        return forger.write({name: bent_encoder(forger.whole[name], random)})
+    header, payload = forger.header(name)
+    if kind == "header" or (kind == "deleted" and random.random() < 0.5):
+        if random.random() < 0.2:
+            header["__metadata__"] = bent(header["__metadata__"], random)
+        else:
+            header = bent(header, random)
+        return forger.write({name: forger.with_header(header, payload)})
+    payload = bytearray(payload)  # values that arrays of their type may have
+    arrays = {key: entry for key, entry in header.items() if key != "__metadata__"}
+    entry = arrays[random.choice(list(arrays))]
+    begin, end = entry["data_offsets"]
+    kind = entry["dtype"]
+    dtype = np.dtype({"U8": "u1", "I64": "i8", "U32": "u4", "F32": "f4"}[kind])
+    values = np.frombuffer(payload, dtype, (end - begin) // dtype.itemsize, begin)
+    extreme = [0, 1, 31, 255]
+    extreme += {"I64": [-1, -2, 2**40, 2**63 - 1, -(2**63)], "U32": [2**31, 2**32 - 1]}.get(kind, [])
+    extreme += [np.nan, np.inf, -np.inf, -1e-40, -1, -3e38] if kind == "F32" else []
+    for _ in range(random.integers(1, 4)):
+        other = extreme if random.random() < 0.7 else values
+        values[random.integers(len(values))] = other[random.integers(len(other))]
+    del values
+    sums = {key: zlib.crc32(payload[slice(*entry["data_offsets"])]) for key, entry in arrays.items()}
+    header["__metadata__"]["crc32"] = json.dumps(sums)
+    return forger.write({name: forger.with_header(header, bytes(payload))})
+
+
+def bent_encoder(data, random):
+    header, tensors = storage._header(data), {key: a.copy() for key, a in storage.load_tensors(data).items()}
+    content = json.loads(header["content"])
+    if random.random() < 0.4:
+        return mutated(data, random)
+    if random.random() < 0.6:
+        content["fitted"] = bent(content["fitted"], random)
+    else:
+        array = tensors[random.choice(list(tensors))].reshape(-1)
+        array[random.integers(len(array))] = random.choice([0, -1, 1e30, 1e300, 1e-300, np.nan, np.inf])
+    text = json.dumps(content)
+    header |= {"content": text, "crc32": str(storage._checksum(text, tensors))}
+    return bytes(storage.save_tensors(tensors, header))
+
+
+def use(path, Q):
+    """Everything an index can be asked, of one that may not be sound."""
+    index = Index.open(path, read_only=True)
+    asked = [
+        lambda: index.search(Q, 4),
+        lambda: index.search(Q, 3, method="hamming"),
+        lambda: index.search(Q, 3, shortlist=5, filter=[0, 2, 7]),
+        lambda: index.search(Q, 2, filter=np.ones(9, bool), probes=2),
+        lambda: index.range_search(Q, 2.0),
+        lambda: index.reconstruct(index.ids),
+        lambda: (len(index), 3 in index, index.stats()),
+        index.verify,
+    ]
+    for ask in asked:
+        with contextlib.suppress(AntisparseError):
+            ask()
+
+
+def sample(path, name):
+    """Two segments, the first with deletions."""
+    with Index.create(path, fitted(name)) as index:
+        index.add(POOL[:40])
+        index.remove([1, 3, 39])
+        index.add(POOL[40:45], [99, 98, 97, 96, 95])
+    return Forger(path)
+
+
+@pytest.mark.parametrize("name", ["tight", "byte", "scale cells", "exact cells"])
+def test_forged_files_are_refused_or_searched(tmp_path, name: str) -> None:
+    random = np.random.default_rng(MUTATIONS)
+    forger = sample(tmp_path / "index", name)
+    opened = 0
+    for _ in range(MUTATIONS // 4):
+        forge(forger, random)
+        try:
+            opens(forger.path)
+        except (FormatError, StorageError):
+            continue
+        opened += 1
+        with np.errstate(all="ignore"):  # what damaged numbers make of themselves
+            use(forger.path, QUERIES)
+    assert 0 < opened < MUTATIONS // 4
+
+
+def test_reading_forged_files_takes_no_more_memory_than_they_do(tmp_path) -> None:
+    random = np.random.default_rng(1)
+    forger = sample(tmp_path / "index", "scale cells")
+    most = 2 * sum(map(len, forger.whole.values())) + (1 << 20)
+    opens(forger.path)
+    tracemalloc.start()
+    for _ in range(300):
+        forge(forger, random)
+        tracemalloc.reset_peak()
+        before = tracemalloc.get_traced_memory()[0]
+        with contextlib.suppress(FormatError, StorageError):
+            opens(forger.path, verify=True)
+        assert tracemalloc.get_traced_memory()[1] - before < most
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: m.update(version=2), "it has version 2, and this antisparse reads 1; upgrade antisparse"),
+        (lambda m: m.update(version="2", segments={"new": "shape"}), "version 2"),
+        (lambda m: m.update(format="x"), "not the manifest of an index"),
+        (lambda m: m.update(metric="l1"), "metric 'l1'"),
+        (lambda m: m.update(bit_order="lsb"), "bit order"),
+        (lambda m: m.update(more=1), "checksum"),
+        (lambda m: m.update(next_id=True), "not a number of anything"),
+        (lambda m: m.update(generation=-1), "not a number of anything"),
+        (lambda m: m["encoder"].update(file="../encoder"), "names the file"),
+        (lambda m: m["encoder"].update(file="/etc/passwd"), "names the file"),
+        (lambda m: m["encoder"].update(file="encoder-\0.safetensors"), "names the file"),
+        (lambda m: m["encoder"].update(file="manifest.json"), "names the file"),
+        (lambda m: m["encoder"].update(size=2**62), "where the manifest says"),
+        (lambda m: m["segments"][0].update(rows=4), "number of codes"),
+        (lambda m: m["segments"][0].update(deleted_rows=1), "deletions"),
+        (lambda m: m["segments"][0].update(deleted=None), "deletions are missing"),
+        (lambda m: m["segments"][0].update(codes=m["segments"][0]["deleted"]), "not a sound segment"),
+        (lambda m: m["segments"][0].update(deleted=m["segments"][0]["codes"]), "not a sound segment"),
+        (lambda m: m["segments"].append(m["segments"][1]), "an id in two segments"),
+        (lambda m: m.update(next_id=3), "never given out"),
+    ],
+)
+def test_a_forged_manifest_is_refused(tiny, change, message: str) -> None:
+    forger = Forger(tiny)
+    manifest = json.loads(json.dumps(forger.manifest))
+    change(manifest)
+    forger.write(manifest=manifest)
+    with pytest.raises(FormatError, match=message):
+        Index.open(tiny, verify=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda h: h["ids"].update(shape=[float("inf")]), "header is not sound"),
+        (lambda h: h["ids"].update(shape=[0, 2**70], data_offsets=[0, 0]), "header is not sound"),
+        (lambda h: h["ids"].update(data_offsets=[4, 260]), "begins where its type may not"),
+        (lambda h: h["ids"].update(data_offsets=[0, 2**40], shape=[2**37]), "does not fit"),
+        (lambda h: h["__metadata__"].update(scale_unit="0x1p99999"), "not a sound segment"),
+        (lambda h: h["__metadata__"].update(scale_unit="0x1.8p0"), "powers of two"),
+        (lambda h: h["__metadata__"].update(score_unit="0x0p0"), "not a sound segment"),
+        (lambda h: h["__metadata__"].update(score_unit="nan"), "powers of two"),
+        (lambda h: h["__metadata__"].update(bias0="inf"), "not finite"),
+        (lambda h: h["__metadata__"].update(crc32="[]"), "checksum"),
+        (lambda h: h["__metadata__"].update(crc32="3"), "header is not sound"),
+        (lambda h: h.update(bias=h["scale"]), "checksum"),
+        (lambda h: h.update(cell_ends=h["order"]), "cell_ends has shape"),
+        (lambda h: h.pop("scale"), "scale is missing"),
+        (lambda h: h.pop("order"), "not a sound segment"),
+        (lambda h: h.pop("__metadata__"), "header is not sound"),
+    ],
+)
+def test_a_forged_header_is_refused(tiny, change, message: str) -> None:
+    forger = Forger(tiny)
+    name = forger.kinds["segment"][0]
+    header, payload = forger.header(name)
+    change(header)
+    text = json.dumps(header)
+    text += " " * (-(8 + len(text)) % 64)
+    forger.write({name: len(text).to_bytes(8, "little") + text.encode() + payload})
+    with pytest.raises(FormatError, match=message):
+        Index.open(tiny, verify=True)
