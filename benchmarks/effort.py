@@ -6,13 +6,13 @@ A folder holds base, learn and query files (docs/datasets.md). 128 bits, one thr
 distance from a base vector to what its code rebuilds, over the variance; recall is of the rebuilt vectors' full scan.
 """
 
-import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import faiss
 import numpy as np
-from timing import options, write_json
+from timing import in_turn, options, write_json
 
 from antisparse import AntiSparseEncoder, CodeBase
 from antisparse.datasets import Dataset, read_dataset, synthetic
@@ -32,30 +32,25 @@ def measure(data: Dataset, bits: int) -> list[Row]:
     learn = np.asarray(data.learn, np.float32)
     index: Any = faiss.index_factory(base.shape[1], f"PQ{bits // 8}x8")
     index.train(learn)
-    sample = np.ascontiguousarray(base[:5000], np.float32)
-    peer = min(_seconds(index.add, sample) for _ in range(3)) / len(sample)
+    sample = np.ascontiguousarray(base[:2000], np.float32)
     for effort in (0, 1, 2, 3):
         encoder = AntiSparseEncoder(bits, effort=effort, random_state=0).fit(learn)
         codes = encoder.transform(base)
         encoder.set_params(n_threads=1)
-        seconds = min(_seconds(encoder.transform, sample) for _ in range(3)) / len(sample)
+        jobs: dict[str, Any] = {"ours": partial(encoder.transform, sample), "peer": partial(index.add, sample)}
+        times = in_turn(20, jobs)  # many short tries: on a busy machine some of them are undisturbed
+        seconds = times["ours"] / len(sample)
         error = float(((base - encoder.inverse_transform(codes)) ** 2).sum(axis=1).mean()) / variance
         ids = CodeBase(encoder, codes).search(query, 10)[1]
         recall = [recall_at(ids, nearest, R) for R in (1, 10)]
         row: Row = {"effort": effort, "us": seconds * 1e6, "error": error, "recall": recall}
-        row["times_pq_rate"] = peer / seconds
+        row["times_pq_rate"] = times["peer"] / times["ours"]
         rows.append(row)
         print(
             f"{effort:6d} {row['us']:10.1f} {row['times_pq_rate']:9.2f} {error:7.4f} {recall[0]:9.3f} {recall[1]:6.3f}",
             flush=True,
         )
     return rows
-
-
-def _seconds(function: Any, *arguments: Any) -> float:
-    start = time.perf_counter()
-    function(*arguments)
-    return time.perf_counter() - start
 
 
 def main() -> None:
