@@ -262,7 +262,7 @@ def bent_encoder(data, random):
     if random.random() < 0.4:
         return mutated(data, random)
     if random.random() < 0.6:
-        content["fitted"] = bent(content["fitted"], random)
+        content = bent(content, random)
     else:
         array = tensors[random.choice(list(tensors))].reshape(-1)
         array[random.integers(len(array))] = random.choice([0, -1, 1e30, 1e300, 1e-300, np.nan, np.inf])

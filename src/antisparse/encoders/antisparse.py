@@ -175,6 +175,7 @@ class AntiSparseEncoder(FrameEncoder):
 
     def check_fitted_shapes(self) -> None:
         """Raise unless the fitted attributes, read from a file, fit each other."""
+        self._check_parameters()
         super().check_fitted_shapes()
         if (self.means_ is None) != (not self._learned):
             raise InputError("means_ does not fit the frame")
@@ -189,7 +190,7 @@ class AntiSparseEncoder(FrameEncoder):
         if self._learned and self.scale and not (self.reach_low_ > 0 and self.bias):
             raise InputError("reach_low_ must be positive")
 
-    def _fit(self, X: Float64Array, random: np.random.RandomState) -> None:
+    def _check_parameters(self) -> None:
         if self.h_for not in get_args(Method):
             raise InputError(f"h_for = {self.h_for!r}; choose one of {', '.join(map(repr, get_args(Method)))}")
         if isinstance(self.h, str):
@@ -205,11 +206,14 @@ class AntiSparseEncoder(FrameEncoder):
             raise InputError("scale needs frame='learned' and bias=True")
         if isinstance(self.effort, bool) or self.effort not in (0, 1, 2, 3):
             raise InputError(f"effort = {self.effort!r}; choose 0, 1, 2 or 3")
-        means = integer(self.means, "means", 1, 2**16 + 1)
-        if means > 1 and self.h == "auto":
+        if integer(self.means, "means", 1, 2**16 + 1) > 1 and self.h == "auto":
             raise InputError("h='auto' compares codes of different vectors, which several means forbid; pass means=1")
         if self.alpha is not None:
             nonnegative(self.alpha, "alpha")
+
+    def _fit(self, X: Float64Array, random: np.random.RandomState) -> None:
+        self._check_parameters()
+        means = self.means
         for name in _PREPARED:
             self.__dict__.pop(name, None)
         self.size_ = self.alpha_ = self.bias_low_ = self.bias_step_ = self.reach_low_ = self.reach_step_ = 0.0

@@ -152,6 +152,7 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Raise unless the fitted attributes, read from a file, fit each other."""
         d = integer(self.n_features_in_, "n_features_in_", 1)
         integer(self.n_bits, "n_bits", 1)
+        thread_count(self.n_threads)
         if self.code_layout_ != self._layout():
             raise InputError("code_layout_ does not fit n_bits and the rest")
         require_shape(self.mean_, "mean_", (d,))
