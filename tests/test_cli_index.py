@@ -386,7 +386,8 @@ def test_ctrl_c_that_comes_too_late_is_said_to(
 
 
 _SLOW = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background job ignores
 from antisparse import AntiSparseEncoder
 from antisparse.cli import main
 transform = AntiSparseEncoder.transform

@@ -14,6 +14,7 @@ Method = Literal["hamming", "asymmetric", "reconstruction"]
 
 H_GRID = (0.01, 0.03, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)  # relative to h_1
 ALPHA_GRID = (0.0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0)
+_USUAL_ALPHA = 0.3
 _CLOSE = 0.33  # the part of the training queries that choose alpha
 _MOST = 30_000  # training vectors that choose h, of which a tenth at most ask
 _MOST_QUERIES, _CHUNK = 2000, 256
@@ -63,8 +64,9 @@ def best_alpha(queries: Float64Array, base: Float64Array, rebuilt: Float64Array,
     for alpha in ALPHA_GRID:
         rank = _ranks(rough + alpha * error, nearest)
         scores.append(_mean_recall(rank))
-    # Of those as good as the best, but for chance, the smallest: a base to search is denser yet than the closest pairs.
-    return next(alpha for alpha, score in zip(ALPHA_GRID, scores, strict=True) if score >= max(scores) - 0.003)
+    # Of those as good as the best, but for chance, the one nearest to what bases denser than a sample want.
+    good = [alpha for alpha, score in zip(ALPHA_GRID, scores, strict=True) if score >= max(scores) - 0.003]
+    return min(good, key=lambda alpha: abs(alpha - _USUAL_ALPHA))
 
 
 def _mean_recall(ranks: Float64Array) -> float:
