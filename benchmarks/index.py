@@ -14,6 +14,7 @@ take: to add, on disk, to open, and to search.
 """
 
 import argparse
+import gc
 import os
 import tempfile
 import time
@@ -95,7 +96,9 @@ def filtered(index: Index, query: Any, repeats: int) -> list[Row]:
 def growth(sizes: tuple[int, ...], cells: int) -> list[Row]:
     """Costs at several sizes: 128 bits of 32-dimensional vectors, made in parts."""
     rows = []
-    print(f"\n{'codes':>9} {'cells':>6} {'add/s':>9} {'batch s':>8} {'disk B':>7} {'open ms':>8} {'queries/s':>10}")
+    print(
+        f"\n{'codes':>9} {'cells':>6} {'add/s':>9} {'batch s':>8} {'disk B':>7} {'open ms':>8} {'open MB':>8} {'queries/s':>10}"
+    )
     learn = np.random.default_rng(0).standard_normal((max(20_000, 50 * cells), 32)).astype(np.float32)
     query = np.random.default_rng(1).standard_normal((100, 32)).astype(np.float32)
     for means in (1, cells):
@@ -113,20 +116,32 @@ def growth(sizes: tuple[int, ...], cells: int) -> list[Row]:
                     index.add(rng.standard_normal((1000, 32)).astype(np.float32))
                     batch = time.perf_counter() - start
                     size = index.stats()["disk_bytes_per_vector"]
-                opened = best(3, Index.open, path, read_only=True)
+                opened = best(5, Index.open, path, read_only=True)
+                gc.collect()
+                before = anonymous()
                 index = Index.open(path, read_only=True, n_threads=1)
+                private = anonymous() - before
                 probes: Any = "all" if means == 1 else 16
                 seconds = best(3, index.search, query, 10, probes=probes)
                 row: Row = {"codes": n, "cells": means, "add_per_s": n / added, "batch_s": batch, "disk_bytes": size}
-                row |= {"open_ms": opened * 1e3, "per_s": len(query) / seconds}
+                row |= {"open_ms": opened * 1e3, "open_mb": private / 2**20, "per_s": len(query) / seconds}
                 rows.append(row)
                 print(
                     f"{n:9d} {means:6d} {row['add_per_s']:9.0f} {batch:8.3f} {size:7.1f} {row['open_ms']:8.1f} "
-                    f"{row['per_s']:10.0f}",
+                    f"{row['open_mb']:8.1f} {row['per_s']:10.0f}",
                     flush=True,
                 )
     print("\nadd: all threads; batch: 1,000 vectors more, on disk; queries: one thread, 16 probes of those with cells.")
     return rows
+
+
+def anonymous() -> int:
+    """Bytes of memory that are this process' own, mapped files left out; 0 where that is not to be had."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("RssAnon")), 0)
 
 
 def plot(rows: list[Row], path: Path) -> None:
