@@ -96,9 +96,17 @@ def filtered(index: Index, query: Any, repeats: int) -> list[Row]:
 def growth(sizes: tuple[int, ...], cells: int) -> list[Row]:
     """Costs at several sizes: 128 bits of 32-dimensional vectors, made in parts."""
     rows = []
-    print(
-        f"\n{'codes':>9} {'cells':>6} {'add/s':>9} {'batch s':>8} {'disk B':>7} {'open ms':>8} {'open MB':>8} {'queries/s':>10}"
-    )
+    columns = {
+        "codes": 9,
+        "cells": 6,
+        "add/s": 9,
+        "batch s": 8,
+        "disk B": 7,
+        "open ms": 8,
+        "open MB": 8,
+        "queries/s": 10,
+    }
+    print("\n" + " ".join(f"{name:>{width}}" for name, width in columns.items()))
     learn = np.random.default_rng(0).standard_normal((max(20_000, 50 * cells), 32)).astype(np.float32)
     query = np.random.default_rng(1).standard_normal((100, 32)).astype(np.float32)
     for means in (1, cells):
