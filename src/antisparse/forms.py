@@ -1,7 +1,7 @@
 """Queries as linear forms: what each search method asks of the scan (docs/search.md)."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -10,14 +10,14 @@ from antisparse._arrays import Float64Array
 from antisparse._core import nearest_columns, project
 from antisparse.codes import hamming_distances, unpack
 from antisparse.encoders.base import Encoder
+from antisparse.encoders.choose import Method
 from antisparse.errors import InputError, UnsupportedError
 
-Method = Literal["hamming", "asymmetric", "reconstruction"]
 Query = Literal["projection", "spread"]
 Metric = Literal["l2", "cosine", "ip"]
 
-METHODS = ("hamming", "asymmetric", "reconstruction")
-METRICS = ("l2", "cosine", "ip")
+METHODS = get_args(Method)
+METRICS = get_args(Metric)
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,12 @@ def make_form(
     method: Method,
     query: Query,
     metric: Metric,
-    side: bool,
-    termed: bool,
     probes: int | None = None,
     threads: int = 1,
 ) -> Form:
-    """Validated queries for a method; `side` and `termed` say how the codes keep their bias (layout.py)."""
+    """Validated queries for a method; with `probes` for so many cells of each alone."""
     if method == "reconstruction":
-        return _reconstruction(encoder, Q, metric, side, termed, probes, threads)
+        return _reconstruction(encoder, Q, metric, probes, threads)
     if encoder.cell_means is not None:
         raise UnsupportedError(
             "signs relative to different means do not compare: with means > 1 search by method='reconstruction', "
@@ -73,23 +71,26 @@ def make_form(
         units = np.ones(len(Q))
     else:
         weights, units = round_weights(encoder.query_weights(Q, query))
-    left_out = np.zeros((len(Q), 1), np.int32) if side else None  # the bias byte counts for nothing
+    left_out = np.zeros((len(Q), 1), np.int32) if has_side(encoder) else None  # the bias byte counts for nothing
     return Form(weights, units, left_out, np.zeros((len(Q), 1)), False, method, metric)
 
 
-def _reconstruction(
-    encoder: Encoder,
-    Q: npt.NDArray[Any],
-    metric: Metric,
-    side: bool,
-    termed: bool,
-    probes: int | None,
-    threads: int,
-) -> Form:
+def has_side(encoder: Encoder) -> bool:
+    """Whether the bias is a byte beside the bits, as one more byte of the code."""
+    parts = [name for name, _ in encoder.code_layout_.side]
+    return "bias" in parts and "scale" not in parts
+
+
+def has_terms(encoder: Encoder) -> bool:
+    """Whether reconstruction search reads terms."""
+    return encoder.reconstructs and not has_side(encoder)
+
+
+def _reconstruction(encoder: Encoder, Q: npt.NDArray[Any], metric: Metric, probes: int | None, threads: int) -> Form:
     """The linear form of ``||q - y_hat||^2``, or of ``-2 q . y_hat``."""
     if not encoder.reconstructs:
         raise UnsupportedError(f"{type(encoder).__name__} cannot rebuild vectors; search by method='hamming' instead")
-    inner = metric == "ip"
+    inner, side = metric == "ip", has_side(encoder)
     # ||q - y_hat||^2 = ||q - m||^2 + low + step byte - 2 S with S = T - 2 D: 4 (D + step / 4 byte), and what all codes
     # of a mean share. -2 q . y_hat = -2 q . m - 2 S, where q is not centred.
     step, low = (encoder.bias_step_ / 4, encoder.bias_low_) if side and not inner else (0.0, 0.0)
@@ -111,7 +112,7 @@ def _reconstruction(
             visited, products = nearest_columns(reduced, columns, lengths / 2, probes, threads)
             lengths = lengths[visited]
         offsets = offsets + lengths - 2 * products
-    if termed:
+    if has_terms(encoder):
         return Form(weights, units, None, offsets, True, "reconstruction", metric, visited)
     shared = low - 2 * np.abs(weights.astype(np.float64)).sum(axis=1) * units
     side_weights = np.round(step / units).astype(np.int32)[:, None] if side else None

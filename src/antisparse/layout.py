@@ -11,7 +11,7 @@ from antisparse._core import ScanBase
 from antisparse.codes import BLOCK, Codes, cell_blocks, scan_blocks
 from antisparse.encoders.base import Encoder
 from antisparse.errors import InputError
-from antisparse.forms import Form, Metric
+from antisparse.forms import Form, Metric, has_side, has_terms
 
 Ids = npt.NDArray[np.int64]
 _CHUNK_CODES = 16384
@@ -41,17 +41,6 @@ class Layout:
         """Bytes of a code's terms."""
         parts = (self.scale, self.bias, self.scale_bytes, self.bias_bytes)
         return sum(part.itemsize for part in parts if part is not None)
-
-
-def has_side(encoder: Encoder) -> bool:
-    """Whether the bias is a byte beside the bits, as one more byte of the code."""
-    parts = [name for name, _ in encoder.code_layout_.side]
-    return "bias" in parts and "scale" not in parts
-
-
-def has_terms(encoder: Encoder) -> bool:
-    """Whether reconstruction search reads terms."""
-    return encoder.reconstructs and not has_side(encoder)
 
 
 def lay_out(encoder: Encoder, rows: Codes, metric: Metric, ids: Ids | None = None) -> Layout:

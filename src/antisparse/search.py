@@ -9,9 +9,10 @@ import numpy.typing as npt
 from antisparse._arrays import Float64Array, integer, thread_count
 from antisparse.codes import Codes
 from antisparse.encoders.base import Encoder
+from antisparse.encoders.choose import Method
 from antisparse.errors import InputError
-from antisparse.forms import METHODS, METRICS, Form, Method, Metric, Query, make_form, unit_rows
-from antisparse.layout import Ids, Scanner, has_side, has_terms, lay_out
+from antisparse.forms import METHODS, METRICS, Metric, Query, make_form, unit_rows
+from antisparse.layout import Ids, Scanner, lay_out
 
 _CHUNK_QUERIES = 1024
 
@@ -124,17 +125,13 @@ class CodeBase:
         for start in range(0, max(len(Q), 1), _CHUNK_QUERIES):  # once without queries too, for what cannot be asked
             rows = slice(start, start + _CHUNK_QUERIES)
             first = method if shortlist is None else shortlist_method
-            form = self._form(Q[rows], first, query)
+            form = make_form(self.encoder, Q[rows], first, query, self.metric)
             values, found = self._scanner.search(form, k if shortlist is None else shortlist, threads)
             if shortlist is not None:
-                form = self._form(Q[rows], method, query)
+                form = make_form(self.encoder, Q[rows], method, query, self.metric)
                 values, found = best_of(self._scanner.score(form, found), found, k)
             distances[rows], ids[rows] = form.distances(values), found
         return distances, ids
-
-    def _form(self, Q: npt.NDArray[Any], method: Method, query: Query) -> Form:
-        encoder = self.encoder
-        return make_form(encoder, Q, method, query, self.metric, has_side(encoder), has_terms(encoder))
 
 
 def check_metric(metric: str) -> None:

@@ -15,12 +15,13 @@ import numpy.typing as npt
 from antisparse._arrays import Float64Array, boolean, integer, real_array, thread_count
 from antisparse.codes import Codes
 from antisparse.encoders.base import Encoder
+from antisparse.encoders.choose import Method
 from antisparse.errors import AntisparseError, FormatError, InputError, InputTypeError, UnsupportedError
-from antisparse.forms import Form, Method, Metric, Query, make_form, unit_rows
+from antisparse.forms import Metric, Query, make_form, unit_rows
 from antisparse.index.manifest import read_manifest
 from antisparse.index.segment import Segment, make_segment
 from antisparse.index.store import FolderStore, MemoryStore, State, new_folder
-from antisparse.layout import Ids, Scanner, has_side, has_terms
+from antisparse.layout import Ids, Scanner
 from antisparse.search import best_of, bytes_per_vector, check_metric, check_search, checked_queries
 
 _CHUNK_QUERIES = 1024
@@ -429,20 +430,21 @@ class Index:
         Q = checked_queries(self.encoder, Q, self.metric)
         segments = self._state.segments
         parts = _parts(segments, filter)
+        visited = None if probes == "all" else probes
         first = method if shortlist is None else shortlist_method
         depth = k if shortlist is None else shortlist
         distances = np.empty((len(Q), k), np.int32 if method == "hamming" else np.float64)
         ids = np.empty((len(Q), k), np.int64)
         for start in range(0, max(len(Q), 1), _CHUNK_QUERIES):
             rows = slice(start, start + _CHUNK_QUERIES)
-            form = self._form(Q[rows], first, query, None if probes == "all" else probes, threads)
+            form = make_form(self.encoder, Q[rows], first, query, self.metric, visited, threads)
             lists = [(np.zeros((len(Q[rows]), 0)), np.zeros((len(Q[rows]), 0), np.int64))]
             with _sound_codes():
                 lists += [scanner.search(form, depth, threads, positions) for scanner, positions in parts]
             values, names = (np.concatenate(columns, axis=1) for columns in zip(*lists, strict=True))
             values, names = best_of(np.where(names < 0, np.inf, values), names, depth)
             if shortlist is not None:
-                form = self._form(Q[rows], method, query)
+                form = make_form(self.encoder, Q[rows], method, query, self.metric)
                 values = np.full(names.shape, np.inf)
                 for segment in segments:
                     places = segment.find(names.reshape(-1)).reshape(names.shape)
@@ -482,13 +484,6 @@ class Index:
             np.concatenate([none, *(d for d, _ in parts if len(d))]),
             np.concatenate([np.zeros(0, np.int64), *(i for _, i in parts)]),
         )
-
-    def _form(
-        self, Q: npt.NDArray[Any], method: Method, query: Query, probes: int | None = None, threads: int = 1
-    ) -> Form:
-        encoder = self.encoder
-        side, termed = has_side(encoder), has_terms(encoder)
-        return make_form(encoder, Q, method, query, self.metric, side, termed, probes, threads)
 
     def _reranked(self, Q: Any, k: int, found: Ids, originals: Originals) -> tuple[Float64Array, Ids]:
         """The k best of each row of ids by the true distance."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from antisparse.errors import FormatError, StorageError
-from antisparse.forms import METRICS
+from antisparse.forms import METRICS, Metric
 from antisparse.index.files import sync_folder, write_file
 
 FORMAT, VERSION = "antisparse-index", 1
@@ -41,7 +41,7 @@ class SegmentEntry:
 class Manifest:
     """One state of an index."""
 
-    metric: str
+    metric: Metric
     encoder: FileEntry
     generation: int = 1
     next_id: int = 0

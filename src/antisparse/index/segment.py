@@ -11,9 +11,9 @@ import numpy.typing as npt
 from antisparse.codes import BLOCK, Codes, cell_blocks
 from antisparse.encoders.base import Encoder
 from antisparse.errors import FormatError
-from antisparse.forms import Metric
+from antisparse.forms import Metric, has_side, has_terms
 from antisparse.index.files import ArrayFile, Arrays, pack_arrays
-from antisparse.layout import Ids, Layout, Scanner, has_side, has_terms, lay_out
+from antisparse.layout import Ids, Layout, Scanner, lay_out
 
 Places = npt.NDArray[np.uint32]
 # In the order of the file: each begins where its type may.

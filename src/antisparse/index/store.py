@@ -108,7 +108,7 @@ class FolderStore:
         if zlib.crc32(data) != manifest.encoder.crc32:
             raise FormatError(f"{path} is not the encoder that the manifest names: it is damaged")
         encoder = load_encoder(path)
-        metric: Metric = manifest.metric  # type: ignore[assignment]
+        metric = manifest.metric
         segments = []
         entries: dict[int, SegmentEntry] = {}
         for entry in manifest.segments:

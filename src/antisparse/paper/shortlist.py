@@ -8,8 +8,8 @@ import numpy as np
 
 from antisparse import AntiSparseEncoder, CodeBase
 from antisparse.datasets import synthetic
+from antisparse.encoders.choose import Method
 from antisparse.evaluation import exact_neighbors, nearest_rank
-from antisparse.forms import Method
 from antisparse.paper.methods import METHODS, SEARCHES
 from antisparse.paper.ranking import ladder
 from antisparse.paper.sample import Estimate, Sample
