@@ -330,30 +330,39 @@ nb::ndarray<nb::numpy, std::int64_t> nearest(Matrix<double> x, Matrix<double> m,
   return owned(std::move(labels), {job.n});
 }
 
-// The `count` columns k of m of least half[k] - x.m_k for every row x, ascending, and x.m_k itself. Chosen in float.
-nb::typed<nb::tuple, nb::any, nb::any> nearest_columns(Matrix<double> x, Matrix<double> m, Vector half,
-                                                       std::size_t count, unsigned threads) {
-  if (x.shape(1) != m.shape(0) || half.shape(0) != m.shape(1) || count == 0 || count > m.shape(1))
-    throw std::invalid_argument("the matrices do not fit");
-  auto columns = array<std::int64_t>(x.shape(0) * count);
-  auto products = array<double>(x.shape(0) * count);
-  NearestJob job;
-  job.x = x.data();
-  job.m = m.data();
-  job.half = half.data();
-  job.columns = columns.get();
-  job.products = products.get();
-  job.n = x.shape(0);
-  job.d = x.shape(1);
-  job.all = m.shape(1);
-  job.count = count;
-  job.threads = threads;
-  {
-    nb::gil_scoped_release release;
-    kernels().nearest(job);
+// Points among which the nearest are found.
+class NearestPoints {
+ public:
+  NearestPoints(Matrix<double> points, Vector half)
+      : points_(points.data(), checked(half, points.shape(0)), points.shape(0), points.shape(1)) {}
+
+  nb::typed<nb::tuple, nb::any, nb::any> search(Matrix<double> x, std::size_t count, unsigned threads) const {
+    if (x.shape(1) != points_.d || count == 0 || count > points_.all)
+      throw std::invalid_argument("the matrices do not fit");
+    NearestJob job;
+    job.points = &points_;
+    job.x = x.data();
+    job.n = x.shape(0);
+    job.count = count;
+    job.threads = threads;
+    auto found = array<std::int64_t>(job.n * count);
+    auto products = array<double>(job.n * count);
+    job.nearest = found.get();
+    job.products = products.get();
+    {
+      nb::gil_scoped_release release;
+      kernels().nearest(job);
+    }
+    return nb::make_tuple(owned(std::move(found), {job.n, count}), owned(std::move(products), {job.n, count}));
   }
-  return nb::make_tuple(owned(std::move(columns), {job.n, count}), owned(std::move(products), {job.n, count}));
-}
+
+ private:
+  static const double* checked(const Vector& half, std::size_t count) {
+    if (half.shape(0) != count) throw std::invalid_argument("one half a point");
+    return half.data();
+  }
+  Points points_;
+};
 
 using Scales = nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
@@ -429,12 +438,14 @@ NB_MODULE(_core, m) {
   m.def("project", &project, "x"_a.noconvert(), "m"_a.noconvert(), "threads"_a, "x @ m, row by row alike.");
   m.def("nearest", &nearest, "x"_a.noconvert(), "m"_a.noconvert(), "half"_a.noconvert(), "threads"_a,
         "The first column k of m of least half[k] - x @ m[:, k], for every row.");
-  m.def("nearest_columns", &nearest_columns, "x"_a.noconvert(), "m"_a.noconvert(), "half"_a.noconvert(), "count"_a,
-        "threads"_a, "The columns k of m of least half[k] - x @ m[:, k], ascending, and x @ m[:, k].");
   m.def("refine", &refine, "correlations"_a.noconvert(), "gram"_a.noconvert(), "ends"_a.noconvert(), "sweeps"_a,
         "flips"_a, "tenure"_a, "cosine"_a, "bits"_a.noconvert(), "threads"_a,
         "scales"_a.noconvert().none() = nb::none(), "turns"_a = 0, "least_scale"_a = 0,
         "Improve code rows in place, scales too; returns c.b and b.G b of every row.");
+  nb::class_<NearestPoints>(m, "NearestPoints", "Points among which the nearest are found.")
+      .def(nb::init<Matrix<double>, Vector>(), "points"_a.noconvert(), "half"_a.noconvert())
+      .def("search", &NearestPoints::search, "x"_a.noconvert(), "count"_a, "threads"_a,
+           "The points k of least half[k] - x @ points[k], nearest first, and x @ points[k].");
   nb::class_<ScanBase>(m, "ScanBase", "Codes in scan layout with their terms, ready to be searched.")
       .def(nb::init<ScanBase::Codes, std::size_t, std::size_t, std::optional<ScanBase::Terms>,
                     std::optional<ScanBase::Terms>, float, std::size_t, std::optional<ScanBase::Longs>,

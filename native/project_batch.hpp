@@ -15,7 +15,7 @@ namespace antisparse::ANTISPARSE_ISA {
 
 inline void project(const ProjectJob& job) {
   using T = double;
-  constexpr std::size_t panel = alignment / sizeof(T), tile = 4, chunk = 256;
+  constexpr std::size_t panel = alignment / sizeof(T), tile = 6, chunk = 40 * tile;
   const std::size_t panels = (job.columns + panel - 1) / panel;
   Aligned<T> packed(panels * job.d * panel);
   for (std::size_t i = 0; i < job.d; ++i)
@@ -50,59 +50,52 @@ inline void project(const ProjectJob& job) {
 
 inline void nearest(const NearestJob& job) {
   using T = float;
-  constexpr std::size_t panel = alignment / sizeof(T), tile = 4, chunk = 32;
-  const std::size_t panels = (job.all + panel - 1) / panel;
-  Aligned<T> packed(panels * job.d * panel), half(panels * panel);
-  for (std::size_t i = 0; i < job.d; ++i)
-    for (std::size_t j = 0; j < job.all; ++j)
-      packed[(j / panel * job.d + i) * panel + j % panel] = static_cast<T>(job.m[i * job.all + j]);
-  for (std::size_t j = 0; j < half.size(); ++j)  // padding is last of all
-    half[j] = j < job.all ? static_cast<T>(job.half[j]) : std::numeric_limits<T>::infinity();
-  std::vector<double> rows(job.all * job.d);  // m by columns
-  for (std::size_t i = 0; i < job.d; ++i)
-    for (std::size_t j = 0; j < job.all; ++j) rows[j * job.d + i] = job.m[i * job.all + j];
-  const std::size_t stride = panels * panel;
+  using P = Pack<T>;
+  constexpr std::size_t panel = Points::panel, tile = 6, chunk = 4 * tile;
+  constexpr T infinity = std::numeric_limits<T>::infinity();
+  const Points& points = *job.points;
+  const std::size_t d = points.d, width = points.panels * panel;
   run_tasks((job.n + chunk - 1) / chunk, job.threads, [&] {
-    return [&, x = Aligned<T>(chunk * job.d), out = Aligned<T>(chunk * stride),
-            order = std::vector<std::pair<T, std::uint32_t>>(),
-            minima = std::vector<T>(panels)](std::size_t task) mutable {
+    return [&, x = Aligned<T>(chunk * d), exact = Aligned<double>(points.stride), out = Aligned<T>(chunk * width),
+            minima = std::vector<T>(points.panels), order = std::vector<std::pair<T, std::uint32_t>>(),
+            sorted = std::vector<T>()](std::size_t task) mutable {
       const std::size_t row = task * chunk, count = std::min(chunk, job.n - row);
-      for (std::size_t i = 0; i < count * job.d; ++i) x[i] = static_cast<T>(job.x[row * job.d + i]);
-      for (std::size_t p = 0; p < panels; ++p)  // a panel stays in cache while all rows pass it
+      for (std::size_t i = 0; i < count * d; ++i) x[i] = static_cast<T>(job.x[row * d + i]);
+      for (std::size_t p = 0; p < points.panels; ++p)  // a panel stays in cache while all rows pass it
         for (std::size_t v = 0; v < count; v += tile)
-          combine_panel<T, tile>(&out[v * stride + p * panel], stride, &packed[p * job.d * panel], &x[v * job.d], job.d,
-                                 job.d);
+          combine_panel<T, tile>(&out[v * width + p * panel], width, &points.packed[p * d * panel], &x[v * d], d, d);
       for (std::size_t v = 0; v < count; ++v) {
-        // At least `count` columns are no greater than the count-th least of the panels' minima: others are out. A
-        // product beyond the range of float counts as last, and never as unordered.
-        T* values = &out[v * stride];
-        T bound = std::numeric_limits<T>::infinity();
-        for (std::size_t p = 0; p < panels; ++p) {
-          T low = bound;
-          for (std::size_t j = p * panel; j < (p + 1) * panel; ++j) {
-            const T value = half[j] - values[j];
-            values[j] = value == value ? value : std::numeric_limits<T>::infinity();
-            low = values[j] < low ? values[j] : low;
+        T* values = &out[v * width];
+        for (std::size_t p = 0; p < points.panels; ++p) {
+          P low = P::all(infinity);
+          for (std::size_t j = p * panel; j < (p + 1) * panel; j += P::lanes) {
+            // A product beyond the range of float counts as last, and never as unordered.
+            const P value = min(P::load(&points.half[j]) - P::load(values + j), P::all(infinity));
+            value.store(values + j);
+            low = min(value, low);
           }
-          minima[p] = low;
+          minima[p] = least(low);
         }
-        if (job.count < panels) {
-          std::nth_element(minima.begin(), minima.begin() + static_cast<std::ptrdiff_t>(job.count - 1), minima.end());
-          bound = minima[job.count - 1];
+        // At least `count` points are no further than the count-th least of the panels' minima: others are out.
+        T bound = infinity;
+        if (job.count == 1) {
+          bound = *std::min_element(minima.begin(), minima.end());
+        } else if (job.count <= points.panels) {
+          sorted = minima;
+          const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(job.count - 1);
+          std::nth_element(sorted.begin(), middle, sorted.end());
+          bound = *middle;
         }
         order.clear();
-        for (std::size_t j = 0; j < job.all; ++j)
-          if (!(values[j] > bound)) order.emplace_back(values[j], static_cast<std::uint32_t>(j));
-        const auto middle = order.begin() + static_cast<std::ptrdiff_t>(job.count - 1);
-        std::nth_element(order.begin(), middle, order.end());
-        std::sort(order.begin(), middle + 1, [](const auto& a, const auto& b) { return a.second < b.second; });
-        for (std::size_t k = 0; k < job.count; ++k) {
-          const std::size_t column = order[k].second;
-          double sums[4] = {};
-          const double *a = job.x + (row + v) * job.d, *b = &rows[column * job.d];
-          for (std::size_t i = 0; i < job.d; ++i) sums[i % 4] += a[i] * b[i];
-          job.columns[(row + v) * job.count + k] = static_cast<std::int64_t>(column);
-          job.products[(row + v) * job.count + k] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+        for (std::size_t p = 0; p < points.panels; ++p)
+          for (std::size_t k = p * panel; minima[p] <= bound && k < std::min((p + 1) * panel, points.all); ++k)
+            if (values[k] <= bound) order.emplace_back(values[k], static_cast<std::uint32_t>(k));
+        const auto last = order.begin() + static_cast<std::ptrdiff_t>(job.count);
+        std::partial_sort(order.begin(), last, order.end());
+        std::copy_n(job.x + (row + v) * d, d, exact.data());
+        for (std::size_t i = 0, to = (row + v) * job.count; i < job.count; ++i, ++to) {
+          job.nearest[to] = order[i].second;
+          job.products[to] = dot(exact.data(), &points.rows[order[i].second * points.stride], points.stride);
         }
       }
     };

@@ -29,6 +29,32 @@ struct Limit {
   bool clamp = true;  // the formula may leave the range of an integer
 };
 
+#ifdef ANTISPARSE_TARGET_AVX2
+// 32 integers as bytes, saturated, in order.
+inline __m256i pack_bytes(const __m256i v[4]) {
+  const __m256i packed = _mm256_packus_epi16(_mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3]));
+  return _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+#endif
+
+// out = min(sums * factor, most), rounded down; the count is a multiple of 32.
+inline void quantise(const std::int32_t* sums, std::size_t count, float factor, float most, std::uint8_t* out) {
+#ifdef ANTISPARSE_TARGET_AVX2
+  for (std::size_t i = 0; i < count; i += 32) {
+    __m256i v[4];
+    for (std::size_t p = 0; p < 4; ++p) {
+      const auto* eight = reinterpret_cast<const __m256i*>(sums + i + 8 * p);
+      const __m256 value = _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_loadu_si256(eight)), _mm256_set1_ps(factor));
+      v[p] = _mm256_cvttps_epi32(_mm256_min_ps(value, _mm256_set1_ps(most)));
+    }
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), pack_bytes(v));
+  }
+#else
+  for (std::size_t i = 0; i < count; ++i)
+    out[i] = static_cast<std::uint8_t>(std::min(static_cast<float>(sums[i]) * factor, most));
+#endif
+}
+
 // A query's quantised tables.
 class Tables {
  public:
@@ -38,7 +64,7 @@ class Tables {
   void build(const ExactTables& exact, double bound, bool wide) {
     wide_ = wide;
     std::int32_t largest = 1;
-    for (std::size_t i = 0; i < exact.nibbles() - 2 * exact.side_weights.size(); ++i)
+    for (std::size_t i = 0; wide && i < exact.nibbles() - 2 * exact.side_weights.size(); ++i)
       largest = std::max(largest, *std::max_element(exact.nibble(i), exact.nibble(i) + 16));
     const double most = std::min(bound, static_cast<double>(exact.total + exact.side_total));
     // The largest entry; a wide sum of them all must fit 16 bits.
@@ -47,12 +73,9 @@ class Tables {
     step_ = std::max(wide ? static_cast<double>(largest) / cap : most / 254, 1.0);
     // Rounded down; the factor keeps the rounding of the quotient itself from reaching the next integer.
     const float inverse = static_cast<float>(step_ == 1 ? 1 : (1 - 1e-6) / step_);
-    const float most_entry = static_cast<float>(cap);
-    const std::int32_t* sums = exact.nibble(0);
-    std::uint8_t* entries = entries_.data();
-    for (std::size_t i = 0; i < used_; ++i)
-      entries[i] = static_cast<std::uint8_t>(std::min(static_cast<float>(sums[i]) * inverse, most_entry));
-    if (wide) std::fill(entries + used_ - 32 * exact.side_weights.size(), entries + used_, std::uint8_t{0});
+    quantise(exact.nibble(0), used_, inverse, static_cast<float>(cap), entries_.data());
+    if (wide)
+      std::fill_n(&entries_[used_ - 32 * exact.side_weights.size()], 32 * exact.side_weights.size(), std::uint8_t{0});
     factors_.clear();
     for (const std::int32_t weight : exact.side_weights)
       factors_.push_back(static_cast<std::uint16_t>(std::min(256 * (1 - 1e-6) * weight / step_, 65535.0)));
@@ -70,6 +93,25 @@ class Tables {
   std::size_t used_;
   Aligned<std::uint8_t> entries_;  // and zeros for a byte more
   std::vector<std::uint16_t> factors_;
+};
+
+// The exact tables by bytes, 64 of them a nibble: the low bytes of its 16 sums, the next ones, and so on. For sums of
+// up to 256 nibbles that stay below 2^31.
+class Planes {
+ public:
+  explicit Planes(std::size_t nibbles) : bytes_(nibbles * 64) {}
+
+  static bool fit(const ExactTables& exact) {
+    return exact.nibbles() <= 256 && exact.total + exact.side_total < std::int64_t{1} << 31;
+  }
+
+  void fill(const ExactTables& exact);
+
+  // D of the 32 codes of a block, and which of them are at most `most`.
+  std::uint32_t disagreements(const std::uint8_t* codes, std::size_t bytes, std::int32_t most, std::int32_t* out) const;
+
+ private:
+  Aligned<std::uint8_t> bytes_;
 };
 
 #ifdef ANTISPARSE_TARGET_AVX2
@@ -111,8 +153,7 @@ struct Limits {
   static __m256i bytes(const ScanJob& job, std::size_t at, const Limit& limit) {
     __m256i v[4];
     lanes(job, at, limit, v);
-    const __m256i packed = _mm256_packus_epi16(_mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3]));
-    return _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    return pack_bytes(v);
   }
   // Codes 0..15 and 16..31.
   static void words(const ScanJob& job, std::size_t at, const Limit& limit, __m256i out[2]) {
@@ -124,6 +165,64 @@ struct Limits {
 
 inline __m256i table(const std::uint8_t* p) {
   return _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(p)));
+}
+
+// 16-bit sums of bytes, gathered apart for codes 2 i and 2 i + 1, as codes 0..15 and 16..31. `both` has the even sums
+// and 256 times the odd ones.
+inline void in_order(__m256i both, __m256i odd, __m256i out[2]) {
+  const __m256i even = _mm256_sub_epi16(both, _mm256_slli_epi16(odd, 8));
+  const __m256i low = _mm256_unpacklo_epi16(even, odd), high = _mm256_unpackhi_epi16(even, odd);
+  out[0] = _mm256_permute2x128_si256(low, high, 0x20);
+  out[1] = _mm256_permute2x128_si256(low, high, 0x31);
+}
+
+inline void Planes::fill(const ExactTables& exact) {
+  const __m128i by_byte = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  for (std::size_t i = 0; i < exact.nibbles(); ++i) {
+    __m128i four[4];
+    for (int v = 0; v < 4; ++v)
+      four[v] = _mm_shuffle_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(exact.nibble(i) + 4 * v)), by_byte);
+    const __m128i a = _mm_unpacklo_epi32(four[0], four[1]), b = _mm_unpacklo_epi32(four[2], four[3]);
+    const __m128i c = _mm_unpackhi_epi32(four[0], four[1]), d = _mm_unpackhi_epi32(four[2], four[3]);
+    auto* out = reinterpret_cast<__m128i*>(&bytes_[64 * i]);
+    _mm_store_si128(out, _mm_unpacklo_epi64(a, b));
+    _mm_store_si128(out + 1, _mm_unpackhi_epi64(a, b));
+    _mm_store_si128(out + 2, _mm_unpacklo_epi64(c, d));
+    _mm_store_si128(out + 3, _mm_unpackhi_epi64(c, d));
+  }
+}
+
+inline std::uint32_t Planes::disagreements(const std::uint8_t* codes, std::size_t bytes, std::int32_t most,
+                                           std::int32_t* out) const {
+  const __m256i low = _mm256_set1_epi8(15);
+  __m256i both[4], odd[4];
+  for (int p = 0; p < 4; ++p) both[p] = odd[p] = _mm256_setzero_si256();
+  const std::uint8_t* plane = bytes_.data();
+  for (std::size_t j = 0; j < bytes; ++j, plane += 128) {
+    const __m256i c = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes + j * scan_block));
+    const __m256i nibbles[2] = {_mm256_and_si256(_mm256_srli_epi16(c, 4), low), _mm256_and_si256(c, low)};
+    for (int p = 0; p < 4; ++p) {
+      const __m256i a = _mm256_shuffle_epi8(table(plane + 16 * p), nibbles[0]);
+      const __m256i b = _mm256_shuffle_epi8(table(plane + 64 + 16 * p), nibbles[1]);
+      both[p] = _mm256_add_epi16(both[p], _mm256_add_epi16(a, b));
+      odd[p] = _mm256_add_epi16(odd[p], _mm256_add_epi16(_mm256_srli_epi16(a, 8), _mm256_srli_epi16(b, 8)));
+    }
+  }
+  std::uint32_t above = 0;
+  __m256i sums[4][2];
+  for (int p = 0; p < 4; ++p) in_order(both[p], odd[p], sums[p]);
+  for (int i = 0; i < 4; ++i) {
+    __m256i total = _mm256_setzero_si256();
+    for (int p = 0; p < 4; ++p) {
+      const __m256i sum = sums[p][i / 2];
+      const __m128i eight = i % 2 ? _mm256_extracti128_si256(sum, 1) : _mm256_castsi256_si128(sum);
+      total = _mm256_add_epi32(total, _mm256_slli_epi32(_mm256_cvtepu16_epi32(eight), 8 * p));
+    }
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + 8 * i), total);
+    const __m256 greater = _mm256_castsi256_ps(_mm256_cmpgt_epi32(total, _mm256_set1_epi32(most)));
+    above |= static_cast<std::uint32_t>(_mm256_movemask_ps(greater)) << 8 * i;
+  }
+  return ~above;
 }
 
 // Narrow sums of `blocks` blocks for `queries` queries at once.
@@ -232,10 +331,8 @@ inline void prune_wide(const ScanJob& job, std::size_t first, std::size_t count,
       }
     }
     for (int q = 0; q < queries; ++q) {
-      const __m256i even = _mm256_sub_epi16(both[q], _mm256_slli_epi16(odd[q], 8));
-      // Back to the order of the codes: 0..15 and 16..31.
-      const __m256i lo = _mm256_unpacklo_epi16(even, odd[q]), hi = _mm256_unpackhi_epi16(even, odd[q]);
-      __m256i sums[2] = {_mm256_permute2x128_si256(lo, hi, 0x20), _mm256_permute2x128_si256(lo, hi, 0x31)};
+      __m256i sums[2];
+      in_order(both[q], odd[q], sums);
       for (std::size_t j = 0; j < job.side; ++j) {
         const __m256i factor = _mm256_set1_epi16(static_cast<short>(factors[q][j]));
         for (int h = 0; h < 2; ++h) {
@@ -259,6 +356,33 @@ inline void prune_wide(const ScanJob& job, std::size_t first, std::size_t count,
 }
 
 #else
+
+inline void Planes::fill(const ExactTables& exact) {
+  for (std::size_t i = 0; i < exact.nibbles(); ++i)
+    for (std::size_t p = 0; p < 4; ++p)
+      for (std::size_t value = 0; value < 16; ++value)
+        bytes_[64 * i + 16 * p + value] = static_cast<std::uint8_t>(exact.nibble(i)[value] >> 8 * p);
+}
+
+inline std::uint32_t Planes::disagreements(const std::uint8_t* codes, std::size_t bytes, std::int32_t most,
+                                           std::int32_t* out) const {
+  std::uint32_t sums[scan_block] = {};
+  const std::uint8_t* plane = bytes_.data();
+  for (std::size_t j = 0; j < bytes; ++j, plane += 128)
+    for (std::size_t i = 0; i < scan_block; ++i) {
+      const std::uint8_t c = codes[j * scan_block + i];
+      for (std::size_t p = 0; p < 4; ++p) {
+        sums[i] += std::uint32_t{plane[16 * p + (c >> 4)]} << 8 * p;
+        sums[i] += std::uint32_t{plane[64 + 16 * p + (c & 15)]} << 8 * p;
+      }
+    }
+  std::uint32_t mask = 0;
+  for (std::size_t i = 0; i < scan_block; ++i) {
+    out[i] = static_cast<std::int32_t>(sums[i]);
+    mask |= static_cast<std::uint32_t>(out[i] <= most) << i;
+  }
+  return mask;
+}
 
 template <int queries>
 inline void prune_any(const ScanJob& job, std::size_t first, std::size_t count, const std::uint8_t* const* tables,

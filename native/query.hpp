@@ -14,26 +14,28 @@ namespace antisparse {
 // For every 4 bits, the sum of |W_j| over those that disagree with the sign of W_j, exactly.
 class ExactTables {
  public:
-  ExactTables(const ScanJob& job, std::size_t query) : sums_(job.bytes * 32) {
+  explicit ExactTables(const ScanJob& job) : side_weights(job.side), sums_(job.bytes * 32) {}
+
+  void fill(const ScanJob& job, std::size_t query) {
     const std::int32_t* weights = job.weights + query * job.bits;
     const std::size_t bits = job.bits, bytes = job.bytes - job.side;
     for (std::size_t nibble = 0; nibble < 2 * bytes; ++nibble) {
-      std::int32_t* sums = &sums_[16 * nibble];
-      std::int32_t own[4];  // of the bits of value 1, 2, 4, 8
-      for (std::size_t bit = 0; bit < 4; ++bit) {
-        const std::size_t j = 4 * nibble + bit;
-        own[3 - bit] = j < bits ? weights[j] : 0;  // padding never counts
-        sums[0] += std::max(own[3 - bit], 0);
-      }
-      // Bit j set disagrees with W_j < 0, clear with W_j > 0: setting it adds -W_j.
+      std::int32_t own[4];  // of the bits of value 8, 4, 2, 1
       for (std::size_t bit = 0; bit < 4; ++bit)
-        for (std::size_t value = 0, one = std::size_t{1} << bit; value < one; ++value)
-          sums[one + value] = sums[value] - own[bit];
+        own[bit] = 4 * nibble + bit < bits ? weights[4 * nibble + bit] : 0;  // padding never counts
+      // Bit j set disagrees with W_j < 0, clear with W_j > 0: setting it adds -W_j.
+      std::int32_t* sums = &sums_[16 * nibble];
+      sums[0] = std::max(own[0], 0) + std::max(own[1], 0) + std::max(own[2], 0) + std::max(own[3], 0);
+      sums[1] = sums[0] - own[3];
+      for (std::size_t value = 0; value < 2; ++value) sums[2 + value] = sums[value] - own[2];
+      for (std::size_t value = 0; value < 4; ++value) sums[4 + value] = sums[value] - own[1];
+      for (std::size_t value = 0; value < 8; ++value) sums[8 + value] = sums[value] - own[0];
     }
+    total = side_total = 0;
     for (std::size_t j = 0; j < bits; ++j) total += std::abs(static_cast<std::int64_t>(weights[j]));
     for (std::size_t j = 0; j < job.side; ++j) {
       const std::int32_t weight = job.side_weights[query * job.side + j];
-      side_weights.push_back(weight);
+      side_weights[j] = weight;
       std::int32_t* sums = &sums_[32 * (bytes + j)];
       for (std::int32_t value = 0; value < 16; ++value) {
         sums[value] = 16 * value * weight;
@@ -43,12 +45,13 @@ class ExactTables {
     }
   }
 
-  // D of the code whose bytes are `stride` apart.
-  std::int64_t disagreement(const std::uint8_t* code, std::size_t stride) const {
+  // D of code i.
+  std::int64_t disagreement(const ScanJob& job, std::size_t i) const {
+    const std::uint8_t* code = job.blocks + i / scan_block * scan_block * job.bytes + i % scan_block;
     std::int64_t sum = 0;
     const std::int32_t* table = sums_.data();
-    for (std::size_t j = 0; 32 * j < sums_.size(); ++j, table += 32) {
-      const std::uint8_t byte = code[j * stride];
+    for (std::size_t j = 0; j < job.bytes; ++j, table += 32) {
+      const std::uint8_t byte = code[j * scan_block];
       sum += table[byte >> 4] + table[16 + (byte & 15)];
     }
     return sum;
@@ -66,10 +69,9 @@ class ExactTables {
   std::vector<std::int32_t> sums_;
 };
 
-// The score of code i, in the one order of operations that everything compares with.
-inline double exact_score(const ScanJob& job, const ExactTables& tables, double unit, double offset, std::size_t i) {
-  const std::uint8_t* code = job.blocks + i / scan_block * scan_block * job.bytes + i % scan_block;
-  const std::int64_t d = tables.disagreement(code, scan_block);
+// The score of code i, whose disagreement is d, in the one order of operations that everything compares with.
+inline double exact_score(const ScanJob& job, const ExactTables& tables, double unit, double offset, std::size_t i,
+                          std::int64_t d) {
   if (!job.terms()) {
     if (!job.cells) return static_cast<double>(d);
     const double product = static_cast<double>(d) * unit;
@@ -99,10 +101,16 @@ struct Candidate {
   }
 };
 
-// The k least candidates seen: a reservoir of a few more, cut back to k when it is full or when its bound is asked for.
+// The k least candidates seen. Few are kept in order; many in a reservoir of a few more, cut back to k when it is full
+// or when its bound is asked for.
 class Best {
  public:
   explicit Best(std::size_t k) : k_(k) { found_.reserve(std::min<std::size_t>(2 * k + 64, 1024)); }
+
+  void clear() {
+    found_.clear();
+    bound_ = {none_, -1};
+  }
 
   // The score of the k-th: no candidate with a greater score can enter, nor one of equal score and greater id.
   double bound() {
@@ -111,12 +119,21 @@ class Best {
     return bound_.score;
   }
 
-  // False where it is not among the best.
-  bool offer(Candidate candidate) {
-    if (!(candidate < bound_) && found_.size() >= k_) return false;
-    found_.push_back(candidate);
-    if (found_.size() >= 2 * k_ + 64) cut();
-    return true;
+  // Whether a candidate of this score may enter, by what is known without a cut.
+  bool admits(double score) const { return !(score > bound_.score); }
+
+  void offer(Candidate candidate) {
+    if (!(candidate < bound_) && found_.size() >= k_) return;
+    if (k_ > few_) {
+      found_.push_back(candidate);
+      if (found_.size() >= 2 * k_ + 64) cut();
+      return;
+    }
+    if (found_.size() < k_) found_.push_back(candidate);
+    std::size_t i = found_.size() - 1;
+    for (; i > 0 && candidate < found_[i - 1]; --i) found_[i] = found_[i - 1];
+    found_[i] = candidate;
+    if (found_.size() == k_) bound_ = found_.back();
   }
 
   // Only the k least are kept.
@@ -128,21 +145,22 @@ class Best {
     found_.erase(last + 1, found_.end());
   }
 
-  // All of another's candidates for the same query, whatever their ids.
+  // All of another's candidates for the same query, whatever their ids; nothing but `write` comes after it.
   void merge(const Best& other) { found_.insert(found_.end(), other.found_.begin(), other.found_.end()); }
 
   void write(double* scores, std::int64_t* ids) {
     const std::size_t count = std::min(k_, found_.size());
     std::partial_sort(found_.begin(), found_.begin() + static_cast<std::ptrdiff_t>(count), found_.end());
     for (std::size_t i = 0; i < k_; ++i) {
-      scores[i] = i < count ? found_[i].score : std::numeric_limits<double>::infinity();
+      scores[i] = i < count ? found_[i].score : none_;
       ids[i] = i < count ? found_[i].id : -1;
     }
   }
 
  private:
-  std::size_t k_;
+  static constexpr std::size_t few_ = 20;
   static constexpr double none_ = std::numeric_limits<double>::infinity();
+  std::size_t k_;
   Candidate bound_{none_, -1};
   std::vector<Candidate> found_;
 };

@@ -26,17 +26,38 @@ inline bool none(const std::uint32_t* masks) {
   return (pairs[0] | pairs[1] | pairs[2] | pairs[3]) == 0;
 }
 
+inline int set_bits(std::uint32_t mask) {
+#ifdef __GNUC__
+  return __builtin_popcount(mask);
+#else
+  int count = 0;
+  for (; mask; mask &= mask - 1) ++count;
+  return count;
+#endif
+}
+
+// Memory that is wanted soon: the positions of a block.
+inline void ask_for(const std::int64_t* positions) {
+#ifdef __GNUC__
+  for (std::size_t i = 0; i < scan_block; i += 8) __builtin_prefetch(positions + i);
+#endif
+}
+
 // A query on its way through a range of blocks.
 class ScanQuery {
  public:
-  ScanQuery(const ScanJob& job, std::size_t query)
-      : best(job.k),
-        job_(job),
-        unit_(job.unit[query]),
-        offsets_(job.cells ? job.offsets + query * visited(job) : nullptr),
-        exact_(job, query),
-        tables_(2 * job.bytes) {
-    if (job.cells && visited(job) > 0) least_offset_ = *std::min_element(offsets_, offsets_ + visited(job));
+  explicit ScanQuery(const ScanJob& job)
+      : best(job.k), job_(job), exact_(job), planes_(2 * job.bytes), tables_(2 * job.bytes) {}
+
+  void start(std::size_t query) {
+    best.clear();
+    seen = 0;
+    unit_ = job_.unit[query];
+    exact_.fill(job_, query);
+    built_ = prefer_wide_ = planes_filled_ = false;
+    if (!job_.cells || visited(job_) == 0) return;
+    offsets_ = job_.offsets + query * visited(job_);
+    least_offset_ = *std::min_element(offsets_, offsets_ + visited(job_));
   }
 
   // Cells a query visits.
@@ -47,13 +68,14 @@ class ScanQuery {
   bool prepare(std::size_t cell) {
     offset_ = offsets_ ? offsets_[cell] : 0;
     const double score = best.bound();
+    open_ = score == std::numeric_limits<double>::infinity();
+    if (open_) return true;
     const double most = most_disagreement(score - least_offset_);
     if (!built_ || (!tables_.wide() && most < 0.85 * built_for_)) build(most);
     limit = {};
     limit.flat = limit.base = 65535;  // everything passes, unless something better is known
     const double bound = score - offset_;
-    if (bound == std::numeric_limits<double>::infinity()) {
-    } else if (!job_.terms()) {
+    if (!job_.terms()) {
       // Without cells, codes come in the order of ids, so one that ties with the worst is too late. With them the
       // difference has rounding, and ties count.
       double d = bound - 1;
@@ -90,12 +112,26 @@ class ScanQuery {
       std::uint32_t mask = masks[b];
       const std::size_t start = (first_block + b) * scan_block;
       if (start + scan_block > job_.n) mask &= (std::uint32_t{1} << (job_.n - start)) - 1;
-      for (std::size_t i = start; mask; ++i, mask >>= 1) {
-        const int skip = trailing_zeros(mask);
-        i += skip;
-        mask >>= skip;
+      // All of a block by their bytes cost as much as a few of them one by one.
+      std::int32_t all[scan_block];
+      const int passed = set_bits(mask);
+      const bool many = passed > 4 && by_planes();
+      if (many) {
+        if (job_.positions) ask_for(job_.positions + start);
+        mask &= planes_.disagreements(job_.blocks + start * job_.bytes, job_.bytes, most_now(), all);
+        missed += static_cast<std::size_t>(passed - set_bits(mask));
+      }
+      for (; mask; mask &= mask - 1) {
+        const auto lane = static_cast<std::size_t>(trailing_zeros(mask));
+        const std::size_t i = start + lane;
+        const std::int64_t d = many ? all[lane] : exact_.disagreement(job_, i);
+        const double score = exact_score(job_, exact_, unit_, offset_, i, d);
+        if (!best.admits(score)) {
+          ++missed;
+          continue;
+        }
         const std::int64_t id = job_.positions ? job_.positions[i] : static_cast<std::int64_t>(i);
-        if (id >= 0) missed += !best.offer({exact_score(job_, exact_, unit_, offset_, i), id});
+        if (id >= 0) best.offer({score, id});
       }
     }
     // Passed in vain too often for narrow sums to be worth their speed.
@@ -105,6 +141,7 @@ class ScanQuery {
     }
   }
 
+  bool open() const { return open_; }  // there is no limit yet
   bool wide() const { return tables_.wide(); }
   const std::uint8_t* tables() const { return tables_.data(); }
   const std::uint16_t* factors() const { return tables_.factors(); }
@@ -122,13 +159,27 @@ class ScanQuery {
     built_ = true;
   }
 
+  bool by_planes() {
+    if (!Planes::fit(exact_)) return false;
+    if (!planes_filled_) planes_.fill(exact_);
+    return planes_filled_ = true;
+  }
+
+  // No less than the largest D of a code of this cell that may still be among the best; what can be said without terms.
+  std::int32_t most_now() {
+    constexpr double most = std::numeric_limits<std::int32_t>::max();
+    const double score = best.bound();
+    if (job_.terms() || score == std::numeric_limits<double>::infinity()) return static_cast<std::int32_t>(most);
+    const double room = score - offset_ + 1e-15 * (std::abs(score) + std::abs(offset_));
+    return static_cast<std::int32_t>(std::min(std::max(job_.cells ? room / unit_ : room, -1.0) + 1, most));
+  }
+
   // The largest D of a code whose score, less its offset, is at most `bound`.
   double most_disagreement(double bound) const {
     const double total = static_cast<double>(exact_.total);
     if (!job_.terms())
       return std::min(job_.cells ? std::max(bound / unit_, 1.0) : bound,
                       total + static_cast<double>(exact_.side_total));
-    if (bound == std::numeric_limits<double>::infinity()) return total;
     const double room = (bound - job_.least_bias) / unit_;
     return std::min(std::max(total / 2 + room * (room > 0 ? job_.most_reach : job_.least_reach), 1.0), total);
   }
@@ -137,13 +188,14 @@ class ScanQuery {
   double shared_bias() const { return job_.reach_bytes ? job_.bias_low : job_.bias ? 0.0 : job_.bias0; }
 
   const ScanJob& job_;
-  double unit_;
-  const double* offsets_;  // by cell, or null
+  double unit_ = 1;
+  const double* offsets_ = nullptr;  // by cell, or null
   double least_offset_ = 0, offset_ = 0;
   ExactTables exact_;
+  Planes planes_;
   Tables tables_;
   double built_for_ = 0;
-  bool built_ = false, prefer_wide_ = false;
+  bool built_ = false, prefer_wide_ = false, planes_filled_ = false, open_ = true;
 };
 
 template <int count>
@@ -169,10 +221,15 @@ void prune_group(const ScanJob& job, ScanQuery* const* queries, std::size_t firs
 // The blocks [at, at + blocks) for the queries that are ready.
 inline void prune_all(const ScanJob& job, const std::vector<ScanQuery*>& ready, std::vector<ScanQuery*>& order,
                       std::size_t at, std::size_t blocks, std::vector<std::uint32_t>& masks) {
+  for (ScanQuery* query : ready)
+    if (query->open()) {
+      std::fill_n(masks.begin(), blocks, ~std::uint32_t{0});
+      query->collect(at, blocks, masks.data());
+    }
   for (const bool wide : {false, true}) {
     order.clear();
     for (ScanQuery* query : ready)
-      if (query->wide() == wide) order.push_back(query);
+      if (!query->open() && query->wide() == wide) order.push_back(query);
     std::size_t i = 0;
     for (; i + 4 <= order.size(); i += 4) prune_group<4>(job, &order[i], at, blocks, masks);
     for (; i + 2 <= order.size(); i += 2) prune_group<2>(job, &order[i], at, blocks, masks);
@@ -248,7 +305,51 @@ inline void scan_cells(const ScanJob& job, std::vector<std::unique_ptr<ScanQuery
   }
 }
 
+// One query over the cells it probes, in their order.
+inline void scan_probes(const ScanJob& job, ScanQuery& query, const std::int64_t* probes,
+                        std::vector<std::uint32_t>& masks) {
+  const std::size_t longest = longest_chunk(job);
+  masks.resize(longest);
+  ScanQuery* const one = &query;
+  for (std::size_t probe = 0; probe < job.probe_count; ++probe) {
+    const std::int64_t cell = probes[probe];
+    const auto end = static_cast<std::size_t>(job.cell_ends[cell]);
+    std::size_t blocks = 0;
+    for (auto at = static_cast<std::size_t>(cell ? job.cell_ends[cell - 1] : 0); at < end; at += blocks) {
+      if (!query.prepare(probe)) break;
+      blocks = std::min({std::max<std::size_t>(query.seen, 1), longest, end - at});
+      query.seen += blocks;
+      if (query.open()) {
+        std::fill_n(masks.begin(), blocks, ~std::uint32_t{0});
+        query.collect(at, blocks, masks.data());
+      } else {
+        prune_group<1>(job, &one, at, blocks, masks);
+      }
+    }
+  }
+}
+
+// Each query by itself.
+inline void scan_apart(const ScanJob& job) {
+  constexpr std::size_t share = 16;
+  run_tasks((job.queries + share - 1) / share, job.threads, [&] {
+    return [&job, query = std::make_unique<ScanQuery>(job),
+            masks = std::vector<std::uint32_t>()](std::size_t task) mutable {
+      for (std::size_t q = task * share; q < std::min((task + 1) * share, job.queries); ++q) {
+        query->start(q);
+        scan_probes(job, *query, job.probes + q * job.probe_count, masks);
+        query->best.write(job.scores + q * job.k, job.ids + q * job.k);
+      }
+    };
+  });
+}
+
 inline void scan(const ScanJob& job) {
+  // A base beyond caches is worth reading once for many queries; where it is not, each query has its nearest cells
+  // first, and with them a low limit for the others.
+  constexpr std::size_t cached = std::size_t{16} << 20;
+  const bool together = job.n * job.bytes > cached && job.queries * job.probe_count >= 4 * job.cells;
+  if (job.probes && !together) return scan_apart(job);
   // Threads share the queries where there are enough of them, in groups that pass over the base together; else the
   // base, in ranges, each of which starts without a limit.
   constexpr std::size_t most = 64, least = 4, shortest = 512;  // queries a group, blocks a range
@@ -266,7 +367,7 @@ inline void scan(const ScanJob& job) {
       const std::size_t g = task / ranges, range = task % ranges, first = g * group;
       auto& queries = found[task];
       for (std::size_t q = first; q < std::min(first + group, job.queries); ++q)
-        queries.push_back(std::make_unique<ScanQuery>(job, q));
+        queries.emplace_back(std::make_unique<ScanQuery>(job))->start(q);
       if (job.probes)
         scan_cells(job, queries, first);
       else

@@ -307,22 +307,56 @@ def test_the_native_boundary_refuses_what_would_read_out_of_bounds() -> None:
         cells.search(one, unit, 1, 1, None, np.zeros((1, 2)), ids[:63])
 
 
-@pytest.mark.parametrize(("n", "d", "columns"), [(0, 3, 5), (1, 1, 1), (37, 16, 100), (33, 7, 1024), (5, 40, 17)])
-def test_nearest_columns_equal_the_oracle(isa: str, n: int, d: int, columns: int) -> None:
-    rng = np.random.default_rng(columns)
-    x, m = rng.standard_normal((n, d)), rng.standard_normal((d, columns))
-    half = (m * m).sum(0) / 2
-    values = half - x @ m
-    np.testing.assert_array_equal(_core.nearest(x, m, half, 2), values.argmin(1))
-    for count in {1, min(3, columns), columns}:
-        found, products = _core.nearest_columns(x, m, half, count, 2)
-        assert (np.diff(found, axis=1) > 0).all()
-        np.testing.assert_allclose(products, np.take_along_axis(x @ m, found, 1), atol=1e-12)
-        least = np.sort(values, axis=1)[:, :count]
-        np.testing.assert_allclose(np.sort(np.take_along_axis(values, found, 1), axis=1), least, atol=1e-5)
+@pytest.mark.parametrize(("n", "d", "count"), [(0, 3, 5), (1, 1, 1), (37, 16, 100), (33, 7, 1024), (5, 40, 17)])
+def test_nearest_points_equal_the_oracle(isa: str, n: int, d: int, count: int) -> None:
+    rng = np.random.default_rng(count)
+    x, points = rng.standard_normal((n, d)), rng.standard_normal((count, d))
+    half = (points * points).sum(1) / 2
+    values = half - x @ points.T
+    np.testing.assert_array_equal(_core.nearest(x, np.ascontiguousarray(points.T), half, 2), values.argmin(1))
+    near = _core.NearestPoints(points, half)
+    for k in {1, min(3, count), min(70, count), count}:
+        found, products = near.search(x, k, 2)
+        assert all(len(set(row)) == k for row in found)
+        np.testing.assert_allclose(products, np.take_along_axis(x @ points.T, found, 1), atol=1e-12)
+        least = np.sort(values, axis=1)[:, :k]  # nearest first
+        np.testing.assert_allclose(np.take_along_axis(values, found, 1), least, atol=1e-5)
+        np.testing.assert_array_equal(
+            np.concatenate([near.search(row, k, 1)[0] for row in np.split(x, n)]) if n else found, found
+        )
 
 
-def test_nearest_columns_beyond_the_range_of_float(isa: str) -> None:
-    m = np.random.default_rng(0).standard_normal((4, 50))
-    found, _ = _core.nearest_columns(np.full((3, 4), 1e100), m, np.ones(50), 7, 1)
-    assert found.shape == (3, 7) and (np.diff(found, axis=1) > 0).all() and found.min() >= 0 and found.max() < 50
+def test_nearest_points_beyond_the_range_of_float(isa: str) -> None:
+    points = np.random.default_rng(0).standard_normal((50, 4))
+    found, _ = _core.NearestPoints(points, np.ones(50)).search(np.full((3, 4), 1e100), 7, 1)
+    assert found.shape == (3, 7) and all(len(set(row)) == 7 for row in found) and found.min() >= 0 and found.max() < 50
+
+
+def test_nearest_points_that_do_not_fit() -> None:
+    points = np.zeros((5, 4))
+    with pytest.raises(ValueError, match="half"):
+        _core.NearestPoints(points, np.zeros(4))
+    for x, k in ((np.zeros((1, 3)), 1), (np.zeros((1, 4)), 0), (np.zeros((1, 4)), 6)):
+        with pytest.raises(ValueError, match="fit"):
+            _core.NearestPoints(points, np.zeros(5)).search(x, k, 1)
+
+
+def test_a_large_base_is_read_once_for_many_queries(isa: str) -> None:
+    # Beyond 16 MB queries that share cells pass them together; one alone never does.
+    rng = np.random.default_rng(5)
+    n, m, n_cells, queries = 34_000 // 32 * 32, 4000, 3, 9
+    blocks = rng.integers(0, 256, (n // 32, m // 8, 32), dtype=np.uint8)
+    ids = rng.permutation(n).astype(np.int64)
+    ids[rng.random(n) < 0.1] = -1
+    ends = np.array([300, 301, n // 32])
+    base = _core.ScanBase(blocks, n, m, None, None, 0.0, 0, ids, ends)
+    weights = np.round(rng.standard_normal((queries, m)) * 2**20).astype(np.int32)
+    units, probes = np.full(queries, 2.0**-20), np.array([rng.permutation(n_cells)[:2] for _ in range(queries)])
+    offsets = rng.standard_normal((queries, 2)) * 10
+    for k in (1, 10, 50):
+        together = base.search(weights, units, k, 2, None, offsets, None, probes)
+        for q in range(queries):
+            row = slice(q, q + 1)
+            alone = base.search(weights[row], units[row], k, 1, None, offsets[row], None, probes[row])
+            for one, all_ in zip(alone, together, strict=True):
+                np.testing.assert_array_equal(one[0], all_[q])

@@ -24,15 +24,20 @@ def project(x: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order=
 def nearest(x: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], m: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], half: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int) -> NDArray[numpy.int64]:
     """The first column k of m of least half[k] - x @ m[:, k], for every row."""
 
-def nearest_columns(x: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], m: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], half: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], count: int, threads: int) -> tuple[Any, Any]:
-    """
-    The columns k of m of least half[k] - x @ m[:, k], ascending, and x @ m[:, k].
-    """
-
 def refine(correlations: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], gram: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], ends: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], sweeps: int, flips: int, tenure: int, cosine: bool, bits: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')], threads: int, scales: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')] | None = None, turns: int = 0, least_scale: float = 0) -> tuple[Any, Any]:
     """
     Improve code rows in place, scales too; returns c.b and b.G b of every row.
     """
+
+class NearestPoints:
+    """Points among which the nearest are found."""
+
+    def __init__(self, points: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], half: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def search(self, x: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], count: int, threads: int) -> tuple[Any, Any]:
+        """
+        The points k of least half[k] - x @ points[k], nearest first, and x @ points[k].
+        """
 
 class ScanBase:
     """Codes in scan layout with their terms, ready to be searched."""

@@ -1,13 +1,14 @@
 """Queries as linear forms: what each search method asks of the scan (docs/search.md)."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from antisparse._arrays import Float64Array
-from antisparse._core import nearest_columns, project
+from antisparse._core import NearestPoints, project
 from antisparse.codes import hamming_distances, unpack
 from antisparse.encoders.base import Encoder
 from antisparse.encoders.choose import Method
@@ -35,7 +36,7 @@ class Form:
     termed: bool
     method: Method
     metric: Metric
-    probes: npt.NDArray[np.int64] | None = None  # the cells that each query visits, ascending; None: all
+    probes: npt.NDArray[np.int64] | None = None  # the cells that each query visits; None: all
 
     def distances(self, values: Float64Array) -> npt.NDArray[Any]:
         """What method and metric say; the largest there is where there is no code."""
@@ -48,31 +49,74 @@ class Form:
         return np.maximum(values, 0) / (2 if self.metric == "cosine" else 1)
 
 
-def make_form(
-    encoder: Encoder,
-    Q: npt.NDArray[Any],
-    method: Method,
-    query: Query,
-    metric: Metric,
-    probes: int | None = None,
-    threads: int = 1,
-) -> Form:
-    """Validated queries for a method; with `probes` for so many cells of each alone."""
-    if method == "reconstruction":
-        return _reconstruction(encoder, Q, metric, probes, threads)
-    if encoder.cell_means is not None:
-        raise UnsupportedError(
-            "signs relative to different means do not compare: with means > 1 search by method='reconstruction', "
-            "without a shortlist"
-        )
-    if method == "hamming":
-        bits = encoder.transform(Q)[:, : encoder.code_layout_.bit_bytes]
-        weights = unpack(bits, encoder.code_layout_.n_bits).astype(np.int32)
-        units = np.ones(len(Q))
-    else:
-        weights, units = round_weights(encoder.query_weights(Q, query))
-    left_out = np.zeros((len(Q), 1), np.int32) if has_side(encoder) else None  # the bias byte counts for nothing
-    return Form(weights, units, left_out, np.zeros((len(Q), 1)), False, method, metric)
+class Forms:
+    """Makes forms of queries for the codes of one encoder, by one metric; what all queries share is made once."""
+
+    def __init__(self, encoder: Encoder, metric: Metric) -> None:
+        self._encoder, self._metric = encoder, metric
+        self._side = has_side(encoder)
+
+    def make(
+        self, Q: npt.NDArray[Any], method: Method, query: Query, probes: int | None = None, threads: int = 1
+    ) -> Form:
+        """Validated queries for a method; with `probes` for so many cells of each alone."""
+        if method == "reconstruction":
+            return self._reconstruction(Q, probes, threads)
+        encoder = self._encoder
+        if encoder.cell_means is not None:
+            raise UnsupportedError(
+                "signs relative to different means do not compare: with means > 1 search by method='reconstruction', "
+                "without a shortlist"
+            )
+        if method == "hamming":
+            bits = encoder.transform(Q)[:, : encoder.code_layout_.bit_bytes]
+            weights = unpack(bits, encoder.code_layout_.n_bits).astype(np.int32)
+            units = np.ones(len(Q))
+        else:
+            weights, units = round_weights(encoder.query_weights(encoder.reduce(Q), query))
+        left_out = np.zeros((len(Q), 1), np.int32) if self._side else None  # the bias byte counts for nothing
+        return Form(weights, units, left_out, np.zeros((len(Q), 1)), False, method, self._metric)
+
+    def _reconstruction(self, Q: npt.NDArray[Any], probes: int | None, threads: int) -> Form:
+        """The linear form of ``||q - y_hat||^2``, or of ``-2 q . y_hat``."""
+        encoder, inner, side = self._encoder, self._metric == "ip", self._side
+        if not encoder.reconstructs:
+            raise UnsupportedError(
+                f"{type(encoder).__name__} cannot rebuild vectors; search by method='hamming' instead"
+            )
+        # ||q - y_hat||^2 = ||q - m||^2 + low + step byte - 2 S with S = T - 2 D: 4 (D + step / 4 byte), and what all
+        # codes of a mean share. -2 q . y_hat = -2 q . m - 2 S, where q is not centred.
+        step, low = (encoder.bias_step_ / 4, encoder.bias_low_) if side and not inner else (0.0, 0.0)
+        exact = np.asarray(Q, np.float64)
+        if inner:
+            exact = exact + encoder.mean_  # which `reduce` takes off
+        reduced = encoder.reduce(exact)
+        weights, units = round_weights(encoder.query_weights(reduced, "projection"), at_least=2 * step)
+        # All of q, PCA or not; not by BLAS, whose order of operations depends on the batch.
+        centred = reduced if encoder.components_ is None else exact - encoder.mean_
+        constant = (centred * (-2 * encoder.mean_ if inner else centred)).sum(axis=1)
+        offsets, visited = constant[:, None], None
+        if encoder.cell_means is not None:  # ||q - mean - m_k||^2
+            columns, lengths, points = self._cells
+            if probes is None or probes >= len(lengths):
+                products: Float64Array = project(reduced, columns, threads)
+            else:
+                visited, products = points.search(reduced, probes, threads)
+                lengths = lengths[visited]
+            offsets = offsets + lengths - 2 * products
+        if has_terms(encoder):
+            return Form(weights, units, None, offsets, True, "reconstruction", self._metric, visited)
+        shared = low - 2 * np.abs(weights).sum(axis=1) * units
+        side_weights = np.round(step / units).astype(np.int32)[:, None] if side else None
+        offsets = offsets + shared[:, None]
+        return Form(weights, 4 * units, side_weights, offsets, False, "reconstruction", self._metric, visited)
+
+    @cached_property
+    def _cells(self) -> tuple[Float64Array, Float64Array, NearestPoints]:
+        """The means as columns, what their lengths count for, and the search among them."""
+        means = np.ascontiguousarray(self._encoder.cell_means)
+        lengths = np.zeros(len(means)) if self._metric == "ip" else (means * means).sum(axis=1)
+        return np.ascontiguousarray(means.T), lengths, NearestPoints(means, lengths / 2)
 
 
 def has_side(encoder: Encoder) -> bool:
@@ -84,40 +128,6 @@ def has_side(encoder: Encoder) -> bool:
 def has_terms(encoder: Encoder) -> bool:
     """Whether reconstruction search reads terms."""
     return encoder.reconstructs and not has_side(encoder)
-
-
-def _reconstruction(encoder: Encoder, Q: npt.NDArray[Any], metric: Metric, probes: int | None, threads: int) -> Form:
-    """The linear form of ``||q - y_hat||^2``, or of ``-2 q . y_hat``."""
-    if not encoder.reconstructs:
-        raise UnsupportedError(f"{type(encoder).__name__} cannot rebuild vectors; search by method='hamming' instead")
-    inner, side = metric == "ip", has_side(encoder)
-    # ||q - y_hat||^2 = ||q - m||^2 + low + step byte - 2 S with S = T - 2 D: 4 (D + step / 4 byte), and what all codes
-    # of a mean share. -2 q . y_hat = -2 q . m - 2 S, where q is not centred.
-    step, low = (encoder.bias_step_ / 4, encoder.bias_low_) if side and not inner else (0.0, 0.0)
-    exact = np.asarray(Q, np.float64)
-    if inner:
-        exact = exact + encoder.mean_  # which `reduce` takes off
-    weights, units = round_weights(encoder.query_weights(exact, "projection"), at_least=2 * step)
-    centred = exact - encoder.mean_
-    # All of q, PCA or not; not by BLAS, whose order of operations depends on the batch.
-    constant = (centred * (-2 * encoder.mean_ if inner else centred)).sum(axis=1)
-    offsets, visited = constant[:, None], None
-    if encoder.cell_means is not None:  # ||q - mean - m_k||^2
-        means, reduced = encoder.cell_means, encoder.reduce(exact)
-        columns = np.ascontiguousarray(means.T)
-        lengths = np.zeros(len(means)) if inner else (means * means).sum(axis=1)
-        if probes is None or probes >= len(means):
-            products: Float64Array = project(reduced, columns, threads)
-        else:
-            visited, products = nearest_columns(reduced, columns, lengths / 2, probes, threads)
-            lengths = lengths[visited]
-        offsets = offsets + lengths - 2 * products
-    if has_terms(encoder):
-        return Form(weights, units, None, offsets, True, "reconstruction", metric, visited)
-    shared = low - 2 * np.abs(weights.astype(np.float64)).sum(axis=1) * units
-    side_weights = np.round(step / units).astype(np.int32)[:, None] if side else None
-    offsets = offsets + shared[:, None]
-    return Form(weights, 4 * units, side_weights, offsets, False, "reconstruction", metric, visited)
 
 
 def round_weights(weights: Float64Array, at_least: float = 0.0) -> tuple[npt.NDArray[np.int32], Float64Array]:

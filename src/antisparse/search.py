@@ -11,10 +11,10 @@ from antisparse.codes import Codes
 from antisparse.encoders.base import Encoder
 from antisparse.encoders.choose import Method
 from antisparse.errors import InputError
-from antisparse.forms import METHODS, METRICS, Metric, Query, make_form, unit_rows
+from antisparse.forms import METHODS, METRICS, Forms, Metric, Query, unit_rows
 from antisparse.layout import Ids, Scanner, lay_out
 
-_CHUNK_QUERIES = 1024
+_CHUNK_QUERIES = 512
 
 
 class CodeBase:
@@ -54,6 +54,7 @@ class CodeBase:
         self.encoder = encoder
         self.n_threads = n_threads
         self._n = len(rows)
+        self._forms = Forms(encoder, metric)
         self._scanner = Scanner(encoder, lay_out(encoder, rows, metric), self._n, metric)
 
     def __len__(self) -> int:
@@ -125,10 +126,10 @@ class CodeBase:
         for start in range(0, max(len(Q), 1), _CHUNK_QUERIES):  # once without queries too, for what cannot be asked
             rows = slice(start, start + _CHUNK_QUERIES)
             first = method if shortlist is None else shortlist_method
-            form = make_form(self.encoder, Q[rows], first, query, self.metric)
+            form = self._forms.make(Q[rows], first, query)
             values, found = self._scanner.search(form, k if shortlist is None else shortlist, threads)
             if shortlist is not None:
-                form = make_form(self.encoder, Q[rows], method, query, self.metric)
+                form = self._forms.make(Q[rows], method, query)
                 values, found = best_of(self._scanner.score(form, found), found, k)
             distances[rows], ids[rows] = form.distances(values), found
         return distances, ids

@@ -79,7 +79,7 @@ class Model:
         if method == "hamming":
             return hamming(self.encoder.transform(Q)[:, : layout.bit_bytes], codes[:, : layout.bit_bytes])
         if method == "asymmetric":
-            weights, units = round_weights(self.encoder.query_weights(Q, "projection"))
+            weights, units = round_weights(self.encoder.query_weights(self.encoder.reduce(Q), "projection"))
             signs = unpack(codes, layout.n_bits)
             apart = (weights < 0)[:, None] != (signs < 0)
             return (np.abs(weights)[:, None] * apart).sum(2) * units[:, None]

@@ -143,11 +143,11 @@ class AntiSparseEncoder(FrameEncoder):
         """The representations before binarisation, ``x / ||x||_inf`` (n, n_bits), for asymmetric search."""
         return self.spread_real(self.reduce(self.validated(X, "X")))
 
-    def query_weights(self, Q: npt.NDArray[Any], query: str) -> Float64Array:
+    def query_weights(self, Y: Float64Array, query: str) -> Float64Array:
         """``A.T @ q``, or the spread representation ``x / ||x||_inf``."""
         if query == "spread":
-            return self.spread_real(self.reduce(Q))
-        return super().query_weights(Q, query)
+            return self.spread_real(Y)
+        return super().query_weights(Y, query)
 
     def spread_real(self, Y: Float64Array) -> Float64Array:
         """``x / ||x||_inf`` of reduced vectors; where x = 0, zeros."""

@@ -118,10 +118,23 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _threads(self) -> int:
         return thread_count(self.n_threads)
 
+    def _plain(self, X: Any) -> bool:
+        """Whether nothing but finiteness is left to check: scikit-learn's checks cost more than a query's search."""
+        return (
+            type(X) is np.ndarray
+            and X.dtype in (np.float32, np.float64)
+            and X.ndim == 2
+            and X.shape[1] == self.n_features_in_
+            and not hasattr(self, "feature_names_in_")
+        )
+
     def validated(self, X: Any, name: str, fit: bool = False) -> npt.NDArray[Any]:
         """Vectors (n, d) as an array, checked; `fit` notes their dimension, else they must have it."""
         if not fit:
             check_is_fitted(self)
+            if self._plain(X):
+                finite(X, name)
+                return np.asarray(X)
         try:
             array: npt.NDArray[Any] = validate_data(
                 self,
@@ -140,8 +153,8 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"{name} has entries beyond {_LARGEST:g}, whose squares overflow; scale the vectors down")
         return array
 
-    def query_weights(self, Q: npt.NDArray[Any], query: str) -> Float64Array:
-        """The weights (n, n_bits) of asymmetric search, and, for "projection", of reconstruction search."""
+    def query_weights(self, Y: Float64Array, query: str) -> Float64Array:
+        """The weights (n, n_bits) of reduced queries: of asymmetric search, and, as "projection", of reconstruction."""
         raise UnsupportedError(f"{type(self).__name__} has no real-valued query; search by method='hamming'")
 
     def terms(self, codes: Codes) -> tuple[Float64Array, Float64Array]:
@@ -223,11 +236,11 @@ class LinearEncoder(Encoder):
         combined: Float64Array = project(signs, np.ascontiguousarray(self.matrix_.T), self._threads)
         return combined
 
-    def query_weights(self, Q: npt.NDArray[Any], query: str) -> Float64Array:
+    def query_weights(self, Y: Float64Array, query: str) -> Float64Array:
         """``matrix.T @ q``."""
         if query != "projection":
             raise UnsupportedError(f"{type(self).__name__} has no spread representation; pass query='projection'")
-        return self.project(self.reduce(Q))
+        return self.project(Y)
 
 
 class FrameEncoder(LinearEncoder):

@@ -17,14 +17,14 @@ from antisparse.codes import Codes
 from antisparse.encoders.base import Encoder
 from antisparse.encoders.choose import Method
 from antisparse.errors import AntisparseError, FormatError, InputError, InputTypeError, UnsupportedError
-from antisparse.forms import Metric, Query, make_form, unit_rows
+from antisparse.forms import Forms, Metric, Query, unit_rows
 from antisparse.index.manifest import read_manifest
 from antisparse.index.segment import Segment, make_segment
 from antisparse.index.store import FolderStore, MemoryStore, State, new_folder
 from antisparse.layout import Ids, Scanner
 from antisparse.search import best_of, bytes_per_vector, check_metric, check_search, checked_queries
 
-_CHUNK_QUERIES = 1024
+_CHUNK_QUERIES = 512
 _SEGMENT_ROWS = 1 << 20  # codes that an add holds back before it writes a segment
 _TIER, _SMALLEST = 8, 1024  # so many segments of like size are made one
 _MOST_ID = 2**63 - 1  # the id after the largest fits int64
@@ -71,6 +71,7 @@ class Index:
         self.metric = metric
         self.n_threads = n_threads
         self._state = state
+        self._forms = Forms(encoder, metric)
         self._change: _Change | None = None
         self._mutex = threading.RLock()
         self._closed = False
@@ -437,14 +438,17 @@ class Index:
         ids = np.empty((len(Q), k), np.int64)
         for start in range(0, max(len(Q), 1), _CHUNK_QUERIES):
             rows = slice(start, start + _CHUNK_QUERIES)
-            form = make_form(self.encoder, Q[rows], first, query, self.metric, visited, threads)
-            lists = [(np.zeros((len(Q[rows]), 0)), np.zeros((len(Q[rows]), 0), np.int64))]
+            form = self._forms.make(Q[rows], first, query, visited, threads)
             with _sound_codes():
-                lists += [scanner.search(form, depth, threads, positions) for scanner, positions in parts]
-            values, names = (np.concatenate(columns, axis=1) for columns in zip(*lists, strict=True))
-            values, names = best_of(np.where(names < 0, np.inf, values), names, depth)
+                lists = [scanner.search(form, depth, threads, positions) for scanner, positions in parts]
+            if len(lists) == 1:
+                values, names = lists[0]
+            else:
+                lists.append((np.zeros((len(Q[rows]), 0)), np.zeros((len(Q[rows]), 0), np.int64)))
+                values, names = (np.concatenate(columns, axis=1) for columns in zip(*lists, strict=True))
+                values, names = best_of(np.where(names < 0, np.inf, values), names, depth)
             if shortlist is not None:
-                form = make_form(self.encoder, Q[rows], method, query, self.metric)
+                form = self._forms.make(Q[rows], method, query)
                 values = np.full(names.shape, np.inf)
                 for segment in segments:
                     places = segment.find(names.reshape(-1)).reshape(names.shape)
