@@ -121,7 +121,7 @@ class ScanBase {
 
   ScanBase(Codes blocks, std::size_t n, std::size_t bits, std::optional<Terms> scale, std::optional<Terms> bias,
            float bias0, std::size_t side, std::optional<Longs> positions, std::optional<Longs> cell_ends,
-           std::optional<Bytes> reach_bytes, std::optional<Bytes> bias_bytes, std::vector<double> ranges)
+           std::optional<Bytes> reach_bytes, std::optional<Bytes> bias_bytes, std::vector<double> ranges, bool nibble)
       : blocks_(blocks),
         scale_(scale),
         bias_(bias),
@@ -131,13 +131,15 @@ class ScanBase {
         bias_bytes_(bias_bytes) {
     const std::size_t count = (n + scan_block - 1) / scan_block;
     if (bits == 0 || blocks.shape(0) != count || blocks.shape(1) != (bits + 7) / 8 + side ||
-        blocks.shape(2) != scan_block || (side && (scale || reach_bytes)) || (scale && reach_bytes))
+        blocks.shape(2) != scan_block || (side && (scale || reach_bytes)) || (scale && reach_bytes) ||
+        (nibble && (side || scale || reach_bytes || (bits - 1) % 8 > 3)))
       throw std::invalid_argument("the blocks do not fit n and bits");
     base_.blocks = blocks.data();
     base_.n = n;
     base_.bits = bits;
     base_.bytes = blocks.shape(1);
     base_.side = side;
+    base_.nibble = nibble;
     base_.bias0 = bias0;
     if (cell_ends) {
       if (!positions || positions->shape(0) != n || n != count * scan_block || cell_ends->shape(0) == 0)
@@ -203,8 +205,8 @@ class ScanBase {
                                                 unsigned threads, std::optional<Matrix<std::int32_t>> side_weights,
                                                 std::optional<Matrix<double>> offsets, std::optional<Longs> positions,
                                                 std::optional<Matrix<std::int64_t>> probes) const {
-    ScanJob job = with(weights, units, side_weights);
-    const std::size_t visited = probes ? probes->shape(1) : job.cells;
+    const std::size_t visited = probes ? probes->shape(1) : base_.cells;
+    ScanJob job = with(weights, units, side_weights, visited);
     if ((offsets ? offsets->shape(1) : 0) != visited || (offsets && offsets->shape(0) != job.queries))
       throw std::invalid_argument("the offsets do not fit");
     if (offsets) {
@@ -219,7 +221,8 @@ class ScanBase {
       job.positions = positions->data();
     }
     if (probes) {
-      if (!job.cells || probes->shape(0) != job.queries) throw std::invalid_argument("the probes do not fit");
+      if (!job.cells || probes->shape(0) != job.queries || visited == 0)
+        throw std::invalid_argument("the probes do not fit");
       for (std::size_t i = 0; i < probes->size(); ++i)
         if (probes->data()[i] < 0 || probes->data()[i] >= static_cast<std::int64_t>(job.cells))
           throw std::invalid_argument("a probe is not a cell");
@@ -241,7 +244,7 @@ class ScanBase {
 
   nb::ndarray<nb::numpy, double> score(Matrix<std::int32_t> weights, Vector units, Matrix<std::int64_t> ids,
                                        std::optional<Matrix<std::int32_t>> side_weights) const {
-    const ScanJob base = with(weights, units, side_weights);
+    const ScanJob base = with(weights, units, side_weights, base_.cells);
     if (base.cells > 1) throw std::invalid_argument("codes in several cells are searched whole");
     const std::size_t count = ids.shape(1);
     if (ids.shape(0) != base.queries) throw std::invalid_argument("one row of ids a query");
@@ -262,7 +265,7 @@ class ScanBase {
 
  private:
   ScanJob with(const Matrix<std::int32_t>& weights, const Vector& units,
-               const std::optional<Matrix<std::int32_t>>& side_weights) const {
+               const std::optional<Matrix<std::int32_t>>& side_weights, std::size_t visited) const {
     if (weights.shape(1) != base_.bits || units.shape(0) != weights.shape(0))
       throw std::invalid_argument("the weights do not fit the codes");
     for (std::size_t i = 0; i < weights.size(); ++i)
@@ -272,7 +275,8 @@ class ScanBase {
     job.weights = weights.data();
     job.unit = units.data();
     job.queries = weights.shape(0);
-    if ((side_weights ? side_weights->shape(1) : 0) != job.side ||
+    const std::size_t numbers = job.nibble ? std::max<std::size_t>(visited, 1) : job.side;
+    if ((side_weights ? side_weights->shape(1) : 0) != numbers ||
         (side_weights && side_weights->shape(0) != job.queries))
       throw std::invalid_argument("the side weights do not fit");
     if (!side_weights) return job;
@@ -450,11 +454,11 @@ NB_MODULE(_core, m) {
       .def(nb::init<ScanBase::Codes, std::size_t, std::size_t, std::optional<ScanBase::Terms>,
                     std::optional<ScanBase::Terms>, float, std::size_t, std::optional<ScanBase::Longs>,
                     std::optional<ScanBase::Longs>, std::optional<ScanBase::Bytes>, std::optional<ScanBase::Bytes>,
-                    std::vector<double>>(),
+                    std::vector<double>, bool>(),
            "blocks"_a.noconvert(), "n"_a, "bits"_a, "scale"_a.noconvert().none(), "bias"_a.noconvert().none(),
            "bias0"_a, "side"_a = 0, "positions"_a.noconvert().none() = nb::none(),
            "cell_ends"_a.noconvert().none() = nb::none(), "reach_bytes"_a.noconvert().none() = nb::none(),
-           "bias_bytes"_a.noconvert().none() = nb::none(), "ranges"_a = std::vector<double>())
+           "bias_bytes"_a.noconvert().none() = nb::none(), "ranges"_a = std::vector<double>(), "nibble"_a = false)
       .def("search", &ScanBase::search, "weights"_a.noconvert(), "units"_a.noconvert(), "k"_a, "threads"_a,
            "side_weights"_a.noconvert().none() = nb::none(), "offsets"_a.noconvert().none() = nb::none(),
            "positions"_a.noconvert().none() = nb::none(), "probes"_a.noconvert().none() = nb::none())

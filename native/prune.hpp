@@ -64,7 +64,7 @@ class Tables {
   void build(const ExactTables& exact, double bound, bool wide) {
     wide_ = wide;
     std::int32_t largest = 1;
-    for (std::size_t i = 0; wide && i < exact.nibbles() - 2 * exact.side_weights.size(); ++i)
+    for (std::size_t i = 0; wide && i < exact.nibbles() - exact.others(); ++i)
       largest = std::max(largest, *std::max_element(exact.nibble(i), exact.nibble(i) + 16));
     const double most = std::min(bound, static_cast<double>(exact.total + exact.side_total));
     // The largest entry; a wide sum of them all must fit 16 bits.
@@ -72,13 +72,19 @@ class Tables {
     // Below 1 a step gains nothing: the sums are integers.
     step_ = std::max(wide ? static_cast<double>(largest) / cap : most / 254, 1.0);
     // Rounded down; the factor keeps the rounding of the quotient itself from reaching the next integer.
-    const float inverse = static_cast<float>(step_ == 1 ? 1 : (1 - 1e-6) / step_);
-    quantise(exact.nibble(0), used_, inverse, static_cast<float>(cap), entries_.data());
+    inverse_ = static_cast<float>(step_ == 1 ? 1 : (1 - 1e-6) / step_);
+    most_ = static_cast<float>(cap);
+    quantise(exact.nibble(0), used_, inverse_, most_, entries_.data());
     if (wide)
       std::fill_n(&entries_[used_ - 32 * exact.side_weights.size()], 32 * exact.side_weights.size(), std::uint8_t{0});
     factors_.clear();
     for (const std::int32_t weight : exact.side_weights)
       factors_.push_back(static_cast<std::uint16_t>(std::min(256 * (1 - 1e-6) * weight / step_, 65535.0)));
+  }
+
+  // The last byte's tables anew.
+  void build_last(const ExactTables& exact) {
+    quantise(exact.nibble(exact.nibbles() - 2), 32, inverse_, most_, &entries_[used_ - 32]);
   }
 
   bool wide() const { return wide_; }
@@ -90,6 +96,7 @@ class Tables {
  private:
   bool wide_ = false;
   double step_ = 1;
+  float inverse_ = 1, most_ = 255;
   std::size_t used_;
   Aligned<std::uint8_t> entries_;  // and zeros for a byte more
   std::vector<std::uint16_t> factors_;
@@ -105,7 +112,8 @@ class Planes {
     return exact.nibbles() <= 256 && exact.total + exact.side_total < std::int64_t{1} << 31;
   }
 
-  void fill(const ExactTables& exact);
+  // The tables from a nibble on.
+  void fill(const ExactTables& exact, std::size_t first = 0);
 
   // D of the 32 codes of a block, and which of them are at most `most`.
   std::uint32_t disagreements(const std::uint8_t* codes, std::size_t bytes, std::int32_t most, std::int32_t* out) const;
@@ -176,9 +184,9 @@ inline void in_order(__m256i both, __m256i odd, __m256i out[2]) {
   out[1] = _mm256_permute2x128_si256(low, high, 0x31);
 }
 
-inline void Planes::fill(const ExactTables& exact) {
+inline void Planes::fill(const ExactTables& exact, std::size_t first) {
   const __m128i by_byte = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-  for (std::size_t i = 0; i < exact.nibbles(); ++i) {
+  for (std::size_t i = first; i < exact.nibbles(); ++i) {
     __m128i four[4];
     for (int v = 0; v < 4; ++v)
       four[v] = _mm_shuffle_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(exact.nibble(i) + 4 * v)), by_byte);
@@ -357,8 +365,8 @@ inline void prune_wide(const ScanJob& job, std::size_t first, std::size_t count,
 
 #else
 
-inline void Planes::fill(const ExactTables& exact) {
-  for (std::size_t i = 0; i < exact.nibbles(); ++i)
+inline void Planes::fill(const ExactTables& exact, std::size_t first) {
+  for (std::size_t i = first; i < exact.nibbles(); ++i)
     for (std::size_t p = 0; p < 4; ++p)
       for (std::size_t value = 0; value < 16; ++value)
         bytes_[64 * i + 16 * p + value] = static_cast<std::uint8_t>(exact.nibble(i)[value] >> 8 * p);

@@ -14,12 +14,12 @@ namespace antisparse {
 // For every 4 bits, the sum of |W_j| over those that disagree with the sign of W_j, exactly.
 class ExactTables {
  public:
-  explicit ExactTables(const ScanJob& job) : side_weights(job.side), sums_(job.bytes * 32) {}
+  explicit ExactTables(const ScanJob& job) : side_weights(job.side), numbered_(job.nibble), sums_(job.bytes * 32) {}
 
   void fill(const ScanJob& job, std::size_t query) {
     const std::int32_t* weights = job.weights + query * job.bits;
     const std::size_t bits = job.bits, bytes = job.bytes - job.side;
-    for (std::size_t nibble = 0; nibble < 2 * bytes; ++nibble) {
+    for (std::size_t nibble = 0; nibble < 2 * bytes - job.nibble; ++nibble) {
       std::int32_t own[4];  // of the bits of value 8, 4, 2, 1
       for (std::size_t bit = 0; bit < 4; ++bit)
         own[bit] = 4 * nibble + bit < bits ? weights[4 * nibble + bit] : 0;  // padding never counts
@@ -43,6 +43,17 @@ class ExactTables {
       }
       side_total += 255 * static_cast<std::int64_t>(weight);
     }
+    if (!job.nibble) return;
+    const std::int32_t* numbers = job.side_weights + query * job.visited();
+    side_total = 15 * static_cast<std::int64_t>(*std::max_element(numbers, numbers + job.visited()));
+    weigh_number(job, query, 0);
+  }
+
+  // The last nibble as the number that it is in a cell (or probe).
+  void weigh_number(const ScanJob& job, std::size_t query, std::size_t cell) {
+    const std::int32_t weight = job.side_weights[query * job.visited() + cell];
+    std::int32_t* sums = &sums_[sums_.size() - 16];
+    for (std::int32_t value = 0; value < 16; ++value) sums[value] = value * weight;
   }
 
   // D of code i.
@@ -60,12 +71,15 @@ class ExactTables {
   // The 16 sums of one nibble.
   const std::int32_t* nibble(std::size_t i) const { return &sums_[16 * i]; }
   std::size_t nibbles() const { return sums_.size() / 16; }
+  // Those at the end that are no bits.
+  std::size_t others() const { return 2 * side_weights.size() + numbered_; }
 
   std::int64_t total = 0;       // T
   std::int64_t side_total = 0;  // the most that side bytes add to D
   std::vector<std::int32_t> side_weights;
 
  private:
+  bool numbered_;
   std::vector<std::int32_t> sums_;
 };
 

@@ -15,6 +15,9 @@
 //   offset_cell + D * unit                   where there are no terms
 //   offset_cell + (bias_i + scale_i * (S * unit))   else
 //
+// In place of a side byte, the last four bits of a code may be a number, of no more than 15: D counts weight * number
+// for it, the weight being one a query and cell.
+//
 // Terms may be bytes: scale_i = -0.5 / (reach_low + reach_step * byte) and bias_i = bias_low + bias_step * byte, each
 // operation in double and rounded once.
 #pragma once
@@ -30,6 +33,7 @@ struct ScanJob {
   const std::uint8_t* blocks = nullptr;     // ceil(n / 32) blocks of 32 * bytes
   std::size_t n = 0, bits = 0, bytes = 0;   // positions; bits of a code; its bytes, side bytes included
   std::size_t side = 0;                     // side bytes
+  bool nibble = false;                      // the low half of the last byte is a number; without side bytes
   const std::int64_t* positions = nullptr;  // the id of each position, -1 for padding; or null: the position itself
   const std::int64_t* cell_ends = nullptr;  // the block after the last of each cell; with positions only
   std::size_t cells = 0;                    // 0: no cells
@@ -45,10 +49,12 @@ struct ScanJob {
   float least_reach = 0, most_reach = 0, least_bias = 0, most_bias = 0;  // over all codes, NaN left out
 
   const std::int32_t* weights = nullptr;       // queries x bits, |W_j| < 2^24
-  const std::int32_t* side_weights = nullptr;  // queries x side, each in [0, 2^23)
+  const std::int32_t* side_weights = nullptr;  // queries x side, or, with a nibble, queries x visited; in [0, 2^23)
   const double* offsets = nullptr;             // queries x cells, or, with probes, queries x probe_count
   const std::int64_t* probes = nullptr;        // queries x probe_count, each a cell; or null: all cells
   std::size_t probe_count = 0;
+  // Cells a query visits; 1 without cells.
+  std::size_t visited() const { return probes ? probe_count : cells ? cells : 1; }
   const double* unit = nullptr;  // one a query
   std::size_t queries = 0, k = 0;
   unsigned threads = 1;

@@ -52,21 +52,26 @@ class ScanQuery {
   void start(std::size_t query) {
     best.clear();
     seen = 0;
+    query_ = query;
+    cell_ = 0;
     unit_ = job_.unit[query];
     exact_.fill(job_, query);
     built_ = prefer_wide_ = planes_filled_ = false;
-    if (!job_.cells || visited(job_) == 0) return;
-    offsets_ = job_.offsets + query * visited(job_);
-    least_offset_ = *std::min_element(offsets_, offsets_ + visited(job_));
+    if (!job_.cells) return;
+    offsets_ = job_.offsets + query * job_.visited();
+    least_offset_ = *std::min_element(offsets_, offsets_ + job_.visited());
   }
-
-  // Cells a query visits.
-  static std::size_t visited(const ScanJob& job) { return job.probes ? job.probe_count : job.cells; }
 
   // Ready for the next chunk, of the cell (or probe) given: the limit that the best so far set, and tables fit to tell
   // codes apart near it. False where no code of the cell can be among the best.
   bool prepare(std::size_t cell) {
     offset_ = offsets_ ? offsets_[cell] : 0;
+    if (job_.nibble && cell != cell_) {
+      exact_.weigh_number(job_, query_, cell);
+      if (planes_filled_) planes_.fill(exact_, exact_.nibbles() - 1);
+      if (built_) tables_.build_last(exact_);
+      cell_ = cell;
+    }
     const double score = best.bound();
     open_ = score == std::numeric_limits<double>::infinity();
     if (open_) return true;
@@ -188,6 +193,7 @@ class ScanQuery {
   double shared_bias() const { return job_.reach_bytes ? job_.bias_low : job_.bias ? 0.0 : job_.bias0; }
 
   const ScanJob& job_;
+  std::size_t query_ = 0, cell_ = 0;  // the cell whose number the tables weigh
   double unit_ = 1;
   const double* offsets_ = nullptr;  // by cell, or null
   double least_offset_ = 0, offset_ = 0;

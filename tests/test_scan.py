@@ -245,6 +245,55 @@ def test_large_bases_in_cells(isa: str, terms: bool) -> None:
                 np.testing.assert_array_equal(found[q], scores[order, q])
 
 
+@pytest.mark.parametrize("m", [1, 12, 52, 129, 1028])
+@pytest.mark.parametrize("spread", [1.0, 1e3])
+def test_numbers_in_the_last_half_byte(isa: str, m: int, spread: float) -> None:
+    rng = np.random.default_rng(m)
+    n, n_cells, queries = 6_000, 7, 11
+    signs, numbers = rng.random((n, m)) < 0.5, rng.integers(0, 16, n)
+    codes = np.packbits(signs, axis=1)
+    codes[:, -1] |= numbers.astype(np.uint8)
+    cells = rng.integers(0, n_cells, n)
+    weights = np.round(rng.standard_normal((queries, m)) * 2**12).astype(np.int32)
+    # From nothing to more than all of the bits.
+    steps = np.minimum(np.round(rng.random((queries, n_cells)) * spread * 2**12), 2**23 - 1).astype(np.int32)
+    steps[:, 0] = 0
+    units, offsets = np.full(queries, 2.0**-12), rng.standard_normal((queries, n_cells))
+    apart = signs[:, None] != (weights > 0)
+    disagreement = (np.abs(weights.astype(np.int64)) * apart).sum(2)
+    blocks, positions, ends = cell_blocks(codes, cells, n_cells)
+    base = _core.ScanBase(blocks, len(positions), m, None, None, 0.0, 0, positions, ends, nibble=True)
+    chosen = np.array([rng.permutation(n_cells)[:3] for _ in range(queries)])
+    scores = offsets.T[cells] + (disagreement + steps.T[cells] * numbers[:, None]) * units
+    for k in (1, 10, 100):
+        every = base.search(weights, units, k, 2, steps, offsets)
+        some = base.search(
+            weights,
+            units,
+            k,
+            2,
+            np.take_along_axis(steps, chosen, 1),
+            np.take_along_axis(offsets, chosen, 1),
+            None,
+            chosen,
+        )
+        for q in range(queries):
+            for inside, (found, ids) in ((np.arange(n), every), (np.flatnonzero(np.isin(cells, chosen[q])), some)):
+                order = inside[np.lexsort((inside, scores[inside, q]))[:k]]
+                np.testing.assert_array_equal(ids[q], order)
+                np.testing.assert_array_equal(found[q], scores[order, q])
+    # Without cells a score is D itself, of one code as of all.
+    flat = _core.ScanBase(scan_blocks(codes), n, m, None, None, 0.0, nibble=True)
+    one = np.ascontiguousarray(steps[:, 1:2])
+    full = (disagreement + one.T * numbers[:, None]).T.astype(float)
+    found, ids = flat.search(weights, units, 20, 1, one)
+    np.testing.assert_array_equal(found, np.sort(full, axis=1)[:, :20])
+    np.testing.assert_array_equal(flat.score(weights, units, ids, one), found)
+    for wrong in (None, steps):
+        with pytest.raises(ValueError, match="side weights do not fit"):
+            flat.search(weights, units, 20, 1, wrong)
+
+
 @pytest.mark.parametrize("m", [64, 128, 200, 512, 1100])
 def test_large_bases_many_chunks_and_ranges(isa: str, m: int) -> None:
     rng = np.random.default_rng(m)

@@ -259,6 +259,8 @@ LEARNED = {
     "scale": AntiSparseEncoder(40, scale=True, random_state=0),
     "means, scale": AntiSparseEncoder(40, means=20, scale=True, random_state=0),
     "means, exact": AntiSparseEncoder(40, means=20, bias=False, random_state=0),
+    "half": AntiSparseEncoder(42, bias="half", random_state=0),
+    "means, half": AntiSparseEncoder(36, means=20, bias="half", random_state=0),
 }
 
 
@@ -279,7 +281,7 @@ def test_a_learned_code_row_gives_itself_back(learned: CodeBase) -> None:
 def test_learned_distances_are_those_of_their_linear_form(learned: CodeBase) -> None:
     encoder, codes = learned.encoder, learned.codes
     layout = encoder.code_layout_
-    combined = unpack(codes, encoder.n_bits) @ encoder.matrix_.T
+    combined = unpack(layout.bits(codes), encoder.n_bits) @ encoder.matrix_.T
     if encoder.scale:
         reach = encoder.reach_low_ + encoder.reach_step_ * codes[:, layout.place("scale")[0]].astype(float)
         combined = combined / reach[:, None]
@@ -288,11 +290,16 @@ def test_learned_distances_are_those_of_their_linear_form(learned: CodeBase) -> 
     # The distance to the rebuilt vector, but with the bias as the byte has it.
     bias = (combined**2).sum(1) + 2 * (combined * means).sum(1)
     if encoder.bias:
-        byte = codes[:, layout.place("bias")[0]]
+        half = encoder.bias == "half"
+        byte = codes[:, layout.bit_bytes - 1] & 15 if half else codes[:, layout.place("bias")[0]]
+        low, step = encoder.bias_low_, encoder.bias_step_
+        if half:
+            low, step = low[encoder.cells(codes)], step[encoder.cells(codes)]
         error = ((encoder.reduce(X) - rebuilt) ** 2).sum(1)
-        stored = encoder.bias_low_ + encoder.bias_step_ * byte
-        inside = (byte > 0) & (byte < 255)
-        assert (np.abs(stored - bias - encoder.alpha_ * error)[inside] <= 0.5001 * encoder.bias_step_).all()
+        stored = low + step * byte
+        inside = (byte > 0) & (byte < (15 if half else 255))
+        assert inside.mean() > 0.5
+        assert (np.abs(stored - bias - encoder.alpha_ * error) <= 0.5001 * step)[inside].all()
         bias = stored
     reduced = encoder.reduce(Q)
     dropped = ((Q - encoder.mean_) ** 2).sum(1) - (reduced**2).sum(1)
@@ -310,8 +317,8 @@ def test_learned_distances_are_those_of_their_linear_form(learned: CodeBase) -> 
 def test_means_leave_reconstruction_search_alone(learned: CodeBase) -> None:
     if learned.encoder.means == 1:
         distances, ids = learned.search(Q, 15, method="hamming")
-        bits = learned.encoder.code_layout_.bit_bytes
-        expected, order = ordered(hamming(learned.encoder.transform(Q)[:, :bits], learned.codes[:, :bits]), 15)
+        bits = learned.encoder.code_layout_.bits
+        expected, order = ordered(hamming(bits(learned.encoder.transform(Q)), bits(learned.codes)), 15)
         np.testing.assert_array_equal(distances, expected)
         np.testing.assert_array_equal(ids, order)
         shortlisted = learned.search(Q, 10, shortlist=700)
@@ -326,7 +333,7 @@ def test_means_leave_reconstruction_search_alone(learned: CodeBase) -> None:
 def test_bytes_per_learned_vector_count_everything(learned: CodeBase) -> None:
     encoder = learned.encoder
     expected = -(-encoder.n_bits // 8) + (0 if encoder.means == 1 else 1 if encoder.means <= 256 else 2)
-    assert learned.bytes_per_vector == expected + encoder.scale + (1 if encoder.bias else 8)
+    assert learned.bytes_per_vector == expected + encoder.scale + {True: 1, False: 8, "half": 0}[encoder.bias]
     if encoder.bias:
         assert learned.bytes_per_vector == encoder.code_layout_.code_size
 

@@ -29,7 +29,8 @@ class CodeLayout:
     n_bits : int
         Bits of the code, in the first `bit_bytes` bytes.
     side : tuple of (name, bytes)
-        The side bytes that follow, in order.
+        The side bytes that follow, in order. A part of 0 bytes is a number below 16 in the low half of the last byte of
+        bits, which the bits leave free.
     """
 
     n_bits: int
@@ -44,6 +45,19 @@ class CodeLayout:
     def code_size(self) -> int:
         """Bytes of a whole row."""
         return self.bit_bytes + sum(size for _, size in self.side)
+
+    @property
+    def nibble(self) -> bool:
+        """Whether the low half of the last byte of bits is a number."""
+        return any(size == 0 for _, size in self.side)
+
+    def bits(self, rows: Codes) -> Codes:
+        """The bytes of bits alone, of whole code rows."""
+        bits = rows[:, : self.bit_bytes]
+        if self.nibble:
+            bits = bits.copy()
+            bits[:, -1] &= 0xF0
+        return bits
 
     def place(self, name: str) -> tuple[int, int]:
         """Where a side part starts, and its bytes."""
@@ -60,7 +74,7 @@ class CodeLayout:
         if rows.shape[1] != self.code_size:
             side = f", {self.code_size - self.bit_bytes} of them beside the bits" if self.side else ""
             raise InputError(f"{name} has {rows.shape[1]} bytes a row; the encoder's have {self.code_size}{side}")
-        code_rows(rows, self.n_bits, name)
+        code_rows(rows, self.n_bits, name, 4 * self.nibble)
         return rows
 
 
@@ -177,15 +191,15 @@ def scan_rows(blocks: Codes, n: int) -> Codes:
     return rows
 
 
-def code_rows(codes: Any, n_bits: int, name: str = "codes") -> Codes:
-    """The bit bytes of code rows, checked against the number of bits; padding bits must be zero."""
+def code_rows(codes: Any, n_bits: int, name: str = "codes", taken: int = 0) -> Codes:
+    """The bit bytes of code rows, checked; padding bits, but for the last `taken`, must be zero."""
     array = _byte_rows(codes, name)
     size = -(-n_bits // 8)
     if array.shape[1] < size:
         raise InputError(f"{name} has {array.shape[1]} bytes a row, but {n_bits} bits take {size}")
     array = array[:, :size]
-    padding = 8 * size - n_bits
-    if padding and (array[:, -1] & ((1 << padding) - 1)).any():
+    padding = (1 << 8 * size - n_bits) - (1 << taken)
+    if padding and (array[:, -1] & padding).any():
         raise InputError(
             f"{name} has padding bits set after the {n_bits} bits; they must be zero (are the bytes LSB first? "
             "then convert them with from_lsb_first)"

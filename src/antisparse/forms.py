@@ -54,7 +54,7 @@ class Forms:
 
     def __init__(self, encoder: Encoder, metric: Metric) -> None:
         self._encoder, self._metric = encoder, metric
-        self._side = has_side(encoder)
+        self._side = has_side(encoder) or encoder.code_layout_.nibble
 
     def make(
         self, Q: npt.NDArray[Any], method: Method, query: Query, probes: int | None = None, threads: int = 1
@@ -69,12 +69,12 @@ class Forms:
                 "without a shortlist"
             )
         if method == "hamming":
-            bits = encoder.transform(Q)[:, : encoder.code_layout_.bit_bytes]
-            weights = unpack(bits, encoder.code_layout_.n_bits).astype(np.int32)
+            layout = encoder.code_layout_
+            weights = unpack(layout.bits(encoder.transform(Q)), layout.n_bits).astype(np.int32)
             units = np.ones(len(Q))
         else:
             weights, units = round_weights(encoder.query_weights(encoder.reduce(Q), query))
-        left_out = np.zeros((len(Q), 1), np.int32) if self._side else None  # the bias byte counts for nothing
+        left_out = np.zeros((len(Q), 1), np.int32) if self._side else None  # the bias counts for nothing
         return Form(weights, units, left_out, np.zeros((len(Q), 1)), False, method, self._metric)
 
     def _reconstruction(self, Q: npt.NDArray[Any], probes: int | None, threads: int) -> Form:
@@ -86,12 +86,14 @@ class Forms:
             )
         # ||q - y_hat||^2 = ||q - m||^2 + low + step byte - 2 S with S = T - 2 D: 4 (D + step / 4 byte), and what all
         # codes of a mean share. -2 q . y_hat = -2 q . m - 2 S, where q is not centred.
-        step, low = (encoder.bias_step_ / 4, encoder.bias_low_) if side and not inner else (0.0, 0.0)
+        step, low = np.zeros(()), np.zeros(())
+        if side and not inner:
+            step, low = np.asarray(encoder.bias_step_) / 4, np.asarray(encoder.bias_low_)
         exact = np.asarray(Q, np.float64)
         if inner:
             exact = exact + encoder.mean_  # which `reduce` takes off
         reduced = encoder.reduce(exact)
-        weights, units = round_weights(encoder.query_weights(reduced, "projection"), at_least=2 * step)
+        weights, units = round_weights(encoder.query_weights(reduced, "projection"), at_least=2 * float(step.max()))
         # All of q, PCA or not; not by BLAS, whose order of operations depends on the batch.
         centred = reduced if encoder.components_ is None else exact - encoder.mean_
         constant = (centred * (-2 * encoder.mean_ if inner else centred)).sum(axis=1)
@@ -106,9 +108,14 @@ class Forms:
             offsets = offsets + lengths - 2 * products
         if has_terms(encoder):
             return Form(weights, units, None, offsets, True, "reconstruction", self._metric, visited)
-        shared = low - 2 * np.abs(weights).sum(axis=1) * units
-        side_weights = np.round(step / units).astype(np.int32)[:, None] if side else None
-        offsets = offsets + shared[:, None]
+        side_weights = None
+        if side:
+            # One step for all, or one a mean.
+            count = offsets.shape[1] if encoder.code_layout_.nibble else 1
+            if visited is not None and step.ndim:
+                step, low = step[visited], low[visited]
+            side_weights = np.round(np.broadcast_to(step / units[:, None], (len(Q), count))).astype(np.int32)
+        offsets = offsets + (low - 2 * (np.abs(weights).sum(axis=1) * units)[:, None])
         return Form(weights, 4 * units, side_weights, offsets, False, "reconstruction", self._metric, visited)
 
     @cached_property
@@ -121,13 +128,13 @@ class Forms:
 
 def has_side(encoder: Encoder) -> bool:
     """Whether the bias is a byte beside the bits, as one more byte of the code."""
-    parts = [name for name, _ in encoder.code_layout_.side]
-    return "bias" in parts and "scale" not in parts
+    parts = dict(encoder.code_layout_.side)
+    return parts.get("bias") == 1 and "scale" not in parts
 
 
 def has_terms(encoder: Encoder) -> bool:
     """Whether reconstruction search reads terms."""
-    return encoder.reconstructs and not has_side(encoder)
+    return encoder.reconstructs and not has_side(encoder) and not encoder.code_layout_.nibble
 
 
 def round_weights(weights: Float64Array, at_least: float = 0.0) -> tuple[npt.NDArray[np.int32], Float64Array]:

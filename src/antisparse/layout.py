@@ -109,6 +109,7 @@ class Scanner:
         self._n = n if layout.positions is None else len(layout.positions)
         self._bits = encoder.code_layout_.n_bits
         self._side = int(has_side(encoder))
+        self._nibble = encoder.code_layout_.nibble
         self._ranges: list[float] = []
         if layout.scale_bytes is not None:
             # scale_i = -2 s_i = -0.5 / reach_i, so that reach_i = 1 / (4 s_i).
@@ -134,6 +135,7 @@ class Scanner:
                 held.scale_bytes if coded else None,
                 held.bias_bytes if coded else None,
                 self._ranges,
+                self._nibble,
             )
         return self._scans[termed]
 

@@ -26,6 +26,7 @@ Method = Literal["reconstruction", "hamming"]
 _LADDER = [step * 2**power for power in range(6) for step in (4, 5, 6, 7)][:21]  # 4 to 128 bytes, four to a doubling
 _TRAIN = 30_000  # vectors an encoder is fitted on, at most
 _MEANS, _PER_MEAN = 256, 100  # with fewer training vectors a mean, means fit these and not the base
+_FEW_BYTES = 8  # up to which half a byte of bias is tried
 _TERMS = 4  # bytes CodeBase keeps beside the bits to re-rank codes of a drawn frame
 _Z = 1.959963984540054  # 95 % of a normal distribution lies within so many deviations
 _LOOKS = {"reconstruction": ("#d55e00", "o"), "shortlist, re-ranked": ("#0072b2", "s"), "Hamming": ("#7f7f7f", "^")}
@@ -239,10 +240,10 @@ class _Trials:
         ladder = [rung for rung in _LADDER if rung <= max(8, 2 * self.base.shape[1])]
         low, last = 0, len(ladder) - 1
         # One split leads: the best for few bytes, where all are measured in little time.
-        best = _best([self.measure(split) for split in _splits(ladder[4], len(self.train))]).parameters
+        best = _best([self.measure(split) for split in self._whole(ladder[4])]).parameters
 
         def reaches(rung: int) -> bool:
-            splits = {(split["means"], split["scale"]): split for split in _splits(rung, len(self.train))}
+            splits = {(split["means"], split["scale"]): split for split in self._whole(rung)}
             return self.measure(splits[best["means"], best["scale"]]).recall >= wanted
 
         # From 8 bytes on by doubling: a setting of many bytes takes long, and is not tried before it is needed.
@@ -253,6 +254,10 @@ class _Trials:
         place = bisect_left(ladder, True, low, high, key=reaches)
         while place >= 0 and self.measure_all(ladder[place], wanted) >= wanted:
             place -= 1
+
+    def _whole(self, n_bytes: int) -> list[Parameters]:
+        """The splits of whole bytes, which there are for any number of them."""
+        return [split for split in _splits(n_bytes, len(self.train)) if "bias" not in split]
 
     def measure_all(self, n_bytes: int, wanted: float | None = None) -> float:
         """The best recall for these bytes; effort 3 is tried on the best split unless `wanted` is reached before."""
@@ -318,6 +323,9 @@ def _splits(n_bytes: int, n_train: int) -> Iterator[Parameters]:
         n_bits = 8 * (n_bytes - 1 - (means > 1) - scale)
         if n_bits > 0:
             yield {"n_bits": n_bits, "frame": "learned", "means": means, "scale": scale, "effort": 2}
+        if not scale and n_bits > 0 and n_bytes <= _FEW_BYTES:
+            split = {"n_bits": n_bits + 4, "frame": "learned", "means": means, "scale": False, "effort": 2}
+            yield split | {"bias": "half"}
 
 
 def _drawn(n_bytes: int, d: int, at: int) -> Iterator[tuple[Parameters, Method, int | None]]:

@@ -21,6 +21,8 @@ _ENCODERS = {
     "cells": AntiSparseEncoder(12, means=5, effort=1, random_state=0),
     "exact cells": AntiSparseEncoder(12, means=5, bias=False, effort=1, random_state=0),
     "scale cells": AntiSparseEncoder(12, means=5, scale=True, effort=1, random_state=0),
+    "half": AntiSparseEncoder(10, bias="half", effort=1, random_state=0),
+    "half cells": AntiSparseEncoder(12, means=5, bias="half", effort=1, random_state=0),
 }
 NAMES = tuple(_ENCODERS)
 METRICS = ("l2", "cosine", "ip")
@@ -77,10 +79,10 @@ class Model:
         """Distances of every query to every id in order; None where a byte says more than the bits."""
         Q, codes, layout = as_metric(Q, self.metric), self.codes(self.ids), self.encoder.code_layout_
         if method == "hamming":
-            return hamming(self.encoder.transform(Q)[:, : layout.bit_bytes], codes[:, : layout.bit_bytes])
+            return hamming(layout.bits(self.encoder.transform(Q)), layout.bits(codes))
         if method == "asymmetric":
             weights, units = round_weights(self.encoder.query_weights(self.encoder.reduce(Q), "projection"))
-            signs = unpack(codes, layout.n_bits)
+            signs = unpack(layout.bits(codes), layout.n_bits)
             apart = (weights < 0)[:, None] != (signs < 0)
             return (np.abs(weights)[:, None] * apart).sum(2) * units[:, None]
         if "bias" in [name for name, _ in layout.side]:

@@ -18,6 +18,7 @@ from antisparse.spread import SpreadSolver
 
 # By effort: sweeps of annealing, flips (None: until none gains), their tenure, turns between codes and scales.
 _SEARCH = {1: (6, None, 0, 1), 2: (30, 100, TENURE, 1), 3: (40, 300, TENURE, 2)}
+_PER_MEAN = 256  # vectors that the range of half a byte is found by
 _PREPARED = ("_solver", "_refiner", "_mean_products")
 
 
@@ -45,9 +46,10 @@ class AntiSparseEncoder(FrameEncoder):
         beyond. More than one leaves reconstruction search alone: signs of different means do not compare.
     scale : bool
         Give every vector a scale of its own, in one byte: worth it from some 16 bytes a vector on. Needs `bias`.
-    bias : bool
+    bias : bool or "half"
         Keep in one byte what the search needs to know of a code beside its bits, with a share alpha of the code's own
-        error (docs/learn.md). Without it that is computed from the bits, exactly, and takes 8 bytes in memory.
+        error (docs/learn.md). "half" keeps it in half a byte, which the bits must leave free: n_bits = 52 makes 7 bytes
+        with it. Without bias it is computed from the bits, exactly, and takes 8 bytes in memory.
     alpha : float, optional
         Chosen on the training vectors by default.
     center : bool
@@ -69,7 +71,8 @@ class AntiSparseEncoder(FrameEncoder):
         Of a learned frame.
     size_ : float
         The residual norm, as root mean square, of the training vectors: where a scale is about 1.
-    alpha_, bias_low_, bias_step_ : float
+    alpha_ : float
+    bias_low_, bias_step_ : float, or ndarray of shape (means,) with half a byte
         Of a learned frame with bias: a byte v stands for ``bias_low_ + v bias_step_``.
     reach_low_, reach_step_ : float
         Of a learned frame with scales: a byte v stands for the scale ``1 / (reach_low_ + v reach_step_)``.
@@ -86,7 +89,7 @@ class AntiSparseEncoder(FrameEncoder):
         relative_h: bool = True,
         means: int = 1,
         scale: bool = False,
-        bias: bool = True,
+        bias: bool | Literal["half"] = True,
         alpha: float | None = None,
         center: bool = True,
         pca: int | None = None,
@@ -133,6 +136,10 @@ class AntiSparseEncoder(FrameEncoder):
     @property
     def _learned(self) -> bool:
         return isinstance(self.frame, str) and self.frame == "learned"
+
+    @property
+    def _half(self) -> bool:
+        return isinstance(self.bias, str) and self.bias == "half"
 
     @property
     def cell_means(self) -> Float64Array | None:
@@ -183,9 +190,11 @@ class AntiSparseEncoder(FrameEncoder):
             require_shape(self.means_, "means_", (integer(self.means, "means", 1), self.n_reduced))
         for name in ("h_", "size_", "alpha_", "bias_low_", "bias_step_", "reach_low_", "reach_step_"):
             value = getattr(self, name)
-            if not isinstance(value, float) or not np.isfinite(value):
+            if self._half and name.startswith("bias"):
+                require_shape(value, name, (int(self.means),))
+            elif not isinstance(value, float) or not np.isfinite(value):
                 raise InputError(f"{name} is not a finite number")
-            if value < 0 and name != "bias_low_":
+            if np.min(value) < 0 and name != "bias_low_":
                 raise InputError(f"{name} must not be negative")
         if self._learned and self.scale and not (self.reach_low_ > 0 and self.bias):
             raise InputError("reach_low_ must be positive")
@@ -201,8 +210,15 @@ class AntiSparseEncoder(FrameEncoder):
         else:
             nonnegative(self.h, "h")
         boolean(self.relative_h, "relative_h")
-        boolean(self.bias, "bias")
-        if boolean(self.scale, "scale") and not (self.bias and self._learned):
+        if self._half:
+            if not 1 <= integer(self.n_bits, "n_bits", 1) % 8 <= 4:
+                raise InputError(
+                    f"bias='half' needs the last half byte of bits free: n_bits = {self.n_bits} must be 1 to 4 above a "
+                    "multiple of 8"
+                )
+        else:
+            boolean(self.bias, "bias")
+        if boolean(self.scale, "scale") and (self.bias is not True or not self._learned):
             raise InputError("scale needs frame='learned' and bias=True")
         if isinstance(self.effort, bool) or self.effort not in (0, 1, 2, 3):
             raise InputError(f"effort = {self.effort!r}; choose 0, 1, 2 or 3")
@@ -216,7 +232,9 @@ class AntiSparseEncoder(FrameEncoder):
         means = self.means
         for name in _PREPARED:
             self.__dict__.pop(name, None)
-        self.size_ = self.alpha_ = self.bias_low_ = self.bias_step_ = self.reach_low_ = self.reach_step_ = 0.0
+        self.size_ = self.alpha_ = self.reach_low_ = self.reach_step_ = 0.0
+        self.bias_low_: Any = 0.0
+        self.bias_step_: Any = 0.0
         self.means_: Float64Array | None = None
         if not self._learned:
             if means > 1:
@@ -258,7 +276,7 @@ class AntiSparseEncoder(FrameEncoder):
         if self._learned and self.scale:
             side.append(("scale", 1))
         if self._learned and self.bias:
-            side.append(("bias", 1))
+            side.append(("bias", 0 if self._half else 1))
         return CodeLayout(int(self.n_bits), tuple(side))
 
     def _fit_bias(self, Y: Float64Array, random: np.random.RandomState) -> None:
@@ -281,9 +299,26 @@ class AntiSparseEncoder(FrameEncoder):
             self.alpha_ = float(self.alpha)
         elif len(queries) >= 20:
             self.alpha_ = best_alpha(queries, base, means + rebuilt, error)
+        if self._half:
+            self._fit_half_bias(Y[random.permutation(len(Y))[: max(len(base), _PER_MEAN * len(self._means))]])
+            return
         low, high = _range(_exact_bias(rebuilt, means) + self.alpha_ * error)
         self.bias_low_ = low
         self.bias_step_ = (high - low) / 255
+
+    def _fit_half_bias(self, Y: Float64Array) -> None:
+        """A range for every mean, since 16 values have to do for it: all of what its vectors have.
+
+        One beyond the range would seem nearer to every query, or farther, than it is; so no tails are cut off.
+        """
+        labels = nearest_mean(Y, self._means, self._threads)
+        values = self._bias(Y - self._means[labels], labels, *self._search_codes(Y - self._means[labels]))
+        self.bias_low_ = np.full(len(self._means), values.min())
+        high = np.full(len(self._means), values.max())
+        for k in range(len(self._means)):
+            if np.count_nonzero(labels == k) >= 16:
+                self.bias_low_[k], high[k] = values[labels == k].min(), values[labels == k].max()
+        self.bias_step_ = (high - self.bias_low_) / 15
 
     def _scale_bytes(self, along: Float64Array, size: Float64Array) -> npt.NDArray[np.uint8]:
         """The byte of each vector's scale, best for its A b."""
@@ -315,16 +350,33 @@ class AntiSparseEncoder(FrameEncoder):
                 byte = self._scale_bytes(along, size)
                 columns.append(byte[:, None])
                 scales = self._decoded_scales(byte)
-            # ||s A b||^2 + 2 mean . s A b + alpha e^2, all of it from b, c = A'r and G (docs/learn.md).
-            square = scales * scales * size
-            error = np.maximum((residual * residual).sum(axis=1) - 2 * scales * along + square, 0)
-            value = square + self.alpha_ * error
-            if self.cell_means is not None:
-                signs = unpack(bits, self.n_bits)
-                value += 2 * scales * np.einsum("ij,ij->i", self._mean_products[labels], signs)
-            step = self.bias_step_ or 1.0
-            columns.append(np.clip(np.round((value - self.bias_low_) / step), 0, 255).astype(np.uint8)[:, None])
+            value = self._bias(residual, labels, bits, along, size, scales)
+            if self._half:
+                low, step = self.bias_low_[labels], self.bias_step_[labels]
+                number = np.clip(np.round((value - low) / np.where(step > 0, step, 1.0)), 0, 15)
+                bits[:, -1] |= number.astype(np.uint8)
+            else:
+                byte = np.clip(np.round((value - self.bias_low_) / (self.bias_step_ or 1.0)), 0, 255).astype(np.uint8)
+                columns.append(byte[:, None])
         return np.concatenate(columns, axis=1)
+
+    def _bias(
+        self,
+        residual: Float64Array,
+        labels: npt.NDArray[np.int64],
+        bits: Codes,
+        along: Float64Array,
+        size: Float64Array,
+        scales: Float64Array | float = 1.0,
+    ) -> Float64Array:
+        """``||s A b||^2 + 2 mean . s A b + alpha e^2``, all of it from b, c = A'r and G (docs/learn.md)."""
+        square = scales * scales * size
+        error = np.maximum((residual * residual).sum(axis=1) - 2 * scales * along + square, 0)
+        value: Float64Array = square + self.alpha_ * error
+        if self.cell_means is not None:
+            signs = unpack(bits, self.n_bits)
+            value += 2 * scales * np.einsum("ij,ij->i", self._mean_products[labels], signs)
+        return value
 
     def _search_codes(self, Y: Float64Array) -> tuple[Codes, Float64Array, Float64Array]:
         """The bits of reduced vectors, or of their residuals, with ``y . A b`` and ``||A b||^2``."""

@@ -232,7 +232,7 @@ class LinearEncoder(Encoder):
 
     def combine(self, codes: Any) -> Float64Array:
         """``matrix @ b`` of code rows, (n, n_reduced)."""
-        signs = unpack(codes, self.code_layout_.n_bits).astype(np.float64)
+        signs = unpack(self.code_layout_.bits(codes), self.code_layout_.n_bits).astype(np.float64)
         combined: Float64Array = project(signs, np.ascontiguousarray(self.matrix_.T), self._threads)
         return combined
 
