@@ -30,7 +30,7 @@ class CodeLayout:
         Bits of the code, in the first `bit_bytes` bytes.
     side : tuple of (name, bytes)
         The side bytes that follow, in order. A part of 0 bytes is a number below 16 in the low half of the last byte of
-        bits, which the bits leave free.
+        bits, which the bits leave free. The high bits of a mean's number are then in what is free between.
     """
 
     n_bits: int
@@ -56,8 +56,18 @@ class CodeLayout:
         bits = rows[:, : self.bit_bytes]
         if self.nibble:
             bits = bits.copy()
-            bits[:, -1] &= 0xF0
+            bits[:, -1] &= 256 - (1 << self.padding)
         return bits
+
+    @property
+    def padding(self) -> int:
+        """Bits of the last byte of bits that are none."""
+        return 8 * self.bit_bytes - self.n_bits
+
+    @property
+    def taken(self) -> int:
+        """How many of these side parts take; the others are zero."""
+        return 0 if not self.nibble else self.padding if "mean" in dict(self.side) else 4
 
     def place(self, name: str) -> tuple[int, int]:
         """Where a side part starts, and its bytes."""
@@ -74,7 +84,7 @@ class CodeLayout:
         if rows.shape[1] != self.code_size:
             side = f", {self.code_size - self.bit_bytes} of them beside the bits" if self.side else ""
             raise InputError(f"{name} has {rows.shape[1]} bytes a row; the encoder's have {self.code_size}{side}")
-        code_rows(rows, self.n_bits, name, 4 * self.nibble)
+        code_rows(rows, self.n_bits, name, self.taken)
         return rows
 
 

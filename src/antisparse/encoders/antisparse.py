@@ -49,7 +49,8 @@ class AntiSparseEncoder(FrameEncoder):
     bias : bool or "half"
         Keep in one byte what the search needs to know of a code beside its bits, with a share alpha of the code's own
         error (docs/learn.md). "half" keeps it in half a byte, which the bits must leave free: n_bits = 52 makes 7 bytes
-        with it. Without bias it is computed from the bits, exactly, and takes 8 bytes in memory.
+        with it, and n_bits = 50 leaves room for two more bits of the number of a mean: 1,024 of them in one byte more.
+        Without bias it is computed from the bits, exactly, and takes 8 bytes in memory.
     alpha : float, optional
         Chosen on the training vectors by default.
     center : bool
@@ -176,6 +177,9 @@ class AntiSparseEncoder(FrameEncoder):
             return np.zeros(len(codes), np.int64)
         start, size = self.code_layout_.place("mean")
         numbers = codes[:, start : start + size].astype(np.int64) @ (256 ** np.arange(size))
+        if self._half:  # what is free above the bias
+            high = codes[:, self.code_layout_.bit_bytes - 1] >> 4 & ((1 << self.code_layout_.padding - 4) - 1)
+            numbers += high.astype(np.int64) << 8
         if len(numbers) and numbers.max() >= len(self.cell_means):
             raise InputError(f"codes name mean {numbers.max()}, but the encoder has {len(self.cell_means)}")
         return numbers
@@ -272,7 +276,8 @@ class AntiSparseEncoder(FrameEncoder):
     def _layout(self) -> CodeLayout:
         side: list[tuple[str, int]] = []
         if self.cell_means is not None:
-            side.append(("mean", 1 if len(self.cell_means) <= 256 else 2))
+            free = -int(self.n_bits) % 8 - 4 if self._half else 0
+            side.append(("mean", 1 if len(self.cell_means) <= 256 << free else 2))
         if self._learned and self.scale:
             side.append(("scale", 1))
         if self._learned and self.bias:
@@ -307,18 +312,20 @@ class AntiSparseEncoder(FrameEncoder):
         self.bias_step_ = (high - low) / 255
 
     def _fit_half_bias(self, Y: Float64Array) -> None:
-        """A range for every mean, since 16 values have to do for it: all of what its vectors have.
+        """A range for every mean, since 16 values have to do for it, by mean and deviation of its vectors' biases.
 
-        One beyond the range would seem nearer to every query, or farther, than it is; so no tails are cut off.
+        A vector above the range seems nearer to every query than it is, one below it farther: the former harms more.
         """
-        labels = nearest_mean(Y, self._means, self._threads)
+        labels, count = nearest_mean(Y, self._means, self._threads), len(self._means)
         values = self._bias(Y - self._means[labels], labels, *self._search_codes(Y - self._means[labels]))
-        self.bias_low_ = np.full(len(self._means), values.min())
-        high = np.full(len(self._means), values.max())
-        for k in range(len(self._means)):
-            if np.count_nonzero(labels == k) >= 16:
-                self.bias_low_[k], high[k] = values[labels == k].min(), values[labels == k].max()
-        self.bias_step_ = (high - self.bias_low_) / 15
+        of_mean = np.bincount(labels, minlength=count)
+        centre = np.bincount(labels, values, minlength=count) / np.maximum(of_mean, 1)
+        centre[of_mean == 0] = values.mean()
+        squares = (values - centre[labels]) ** 2
+        # As if ten more vectors had the deviation that all have.
+        deviation = np.sqrt((np.bincount(labels, squares, minlength=count) + 10 * squares.mean()) / (of_mean + 10))
+        self.bias_low_ = centre - 2.25 * deviation
+        self.bias_step_ = 5 * deviation / 15
 
     def _scale_bytes(self, along: Float64Array, size: Float64Array) -> npt.NDArray[np.uint8]:
         """The byte of each vector's scale, best for its A b."""
@@ -355,6 +362,8 @@ class AntiSparseEncoder(FrameEncoder):
                 low, step = self.bias_low_[labels], self.bias_step_[labels]
                 number = np.clip(np.round((value - low) / np.where(step > 0, step, 1.0)), 0, 15)
                 bits[:, -1] |= number.astype(np.uint8)
+                if self.cell_means is not None and width == 1:
+                    bits[:, -1] |= (labels >> 8 << 4).astype(np.uint8)
             else:
                 byte = np.clip(np.round((value - self.bias_low_) / (self.bias_step_ or 1.0)), 0, 255).astype(np.uint8)
                 columns.append(byte[:, None])

@@ -220,7 +220,7 @@ def check_content(segment: Segment, path: Path) -> None:
         by_id = ids[segment.order]
         sound = len(by_id) < 2 or bool((np.diff(by_id) > 0).all())
     layout = segment.encoder.code_layout_
-    padding = (1 << 8 * layout.bit_bytes - layout.n_bits) - (1 << 4 * layout.nibble)
+    padding = (1 << layout.padding) - (1 << layout.taken)
     if padding and (segment.layout.blocks[:, layout.bit_bytes - 1] & padding).any():
         sound = False
     if len(segment.deleted) and (ids[segment.deleted] < 0).any():
