@@ -323,7 +323,7 @@ inline void scan_probes(const ScanJob& job, ScanQuery& query, const std::int64_t
     std::size_t blocks = 0;
     for (auto at = static_cast<std::size_t>(cell ? job.cell_ends[cell - 1] : 0); at < end; at += blocks) {
       if (!query.prepare(probe)) break;
-      blocks = std::min({std::max<std::size_t>(query.seen, 1), longest, end - at});
+      blocks = std::min({std::max<std::size_t>(query.seen, 4), longest, end - at});
       query.seen += blocks;
       if (query.open()) {
         std::fill_n(masks.begin(), blocks, ~std::uint32_t{0});

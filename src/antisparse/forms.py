@@ -147,7 +147,9 @@ def round_weights(weights: Float64Array, at_least: float = 0.0) -> tuple[npt.NDA
         row = int(np.argmin(np.isfinite(largest)))
         raise InputError(f"Q row {row} is too large: its weights overflow; scale the vectors down")
     units: Float64Array = np.ldexp(1.0, np.where(largest > 0, np.maximum(np.frexp(largest)[1] - 23, -1022), 0))
-    return np.round(weights / units[:, None]).astype(np.int32), units
+    scaled = weights / units[:, None]
+    np.rint(scaled, out=scaled)
+    return scaled.astype(np.int32), units
 
 
 def unit_rows(X: npt.NDArray[Any], name: str) -> Float64Array:
