@@ -32,12 +32,13 @@ THREADS = faiss.omp_get_max_threads()
 def split(n_bytes: int, learn: int) -> dict[str, Any]:
     """How bytes are split: rules found on learning vectors alone.
 
-    Means need a hundred learning vectors each, or they fit these and not the base; a scale is worth its byte from 16
+    Means need some 80 learning vectors each, or they fit these and not the base; a scale is worth its byte from 16
     bytes on, where there are means. In 8 bytes half a byte has to do for the bias, and a mean is worth two bits more.
     """
-    means = 256 if learn >= 100 * 256 else 1
+    means = 256 if learn >= 80 * 256 else 1
     if means > 1 and n_bytes <= 8:
-        return {"n_bits": 8 * (n_bytes - 1) - 6, "means": 1024, "bias": "half"}
+        many = learn >= 40 * 1024
+        return {"n_bits": 8 * (n_bytes - 1) - (6 if many else 4), "means": 1024 if many else 256, "bias": "half"}
     scale = means > 1 and n_bytes >= 16
     return {"n_bits": 8 * (n_bytes - 1 - (means > 1) - scale), "means": means, "scale": scale}
 

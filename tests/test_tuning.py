@@ -49,7 +49,7 @@ def test_every_row_for_a_budget_is_true_to_its_parameters(budget: Tuning) -> Non
     rows = np.random.default_rng(3).permutation(len(X))
     queries, base, train = X[rows[:60]], X[np.sort(rows[60:])], X[rows[60:]]
     assert (budget.n_queries, budget.n_base, budget.n_train) == (60, 540, 540)
-    assert len(budget.rows) == 6  # two splits, effort 3, two by Hamming distance, one shortlist
+    assert len(budget.rows) == 7  # three splits, effort 3, two by Hamming distance, one shortlist
     for row in budget.rows:
         assert row.recall == measured_anew(row, base, train, queries, 5)
         assert (row.low, row.high) == wilson(row.recall, 60)
@@ -102,14 +102,16 @@ def test_equal_vectors_are_no_trouble() -> None:
 @pytest.mark.parametrize(
     ("n_bytes", "n_train", "bits"),
     [
-        (2, 30_000, {(1, False): 8}),
-        (3, 30_000, {(1, False): 16, (1, True): 8, (256, False): 8}),
-        (16, 25_599, {(1, False): 120, (1, True): 112}),
-        (16, 25_600, {(1, False): 120, (1, True): 112, (256, False): 112, (256, True): 104}),
+        (2, 30_000, {(1, False): 8, (1, "half"): 12}),
+        (3, 30_000, {(1, False): 16, (1, "half"): 20, (1, True): 8, (256, False): 8, (256, "half"): 12}),
+        (16, 20_479, {(1, False): 120, (1, True): 112}),
+        (16, 20_480, {(1, False): 120, (1, True): 112, (256, False): 112, (256, True): 104}),
     ],
 )
 def test_splits_spend_all_the_bytes(n_bytes: int, n_train: int, bits: dict) -> None:
-    assert {(split["means"], split["scale"]): split["n_bits"] for split in _splits(n_bytes, n_train)} == bits
+    splits = list(_splits(n_bytes, n_train))
+    assert {(split["means"], split.get("bias", split["scale"])): split["n_bits"] for split in splits} == bits
+    assert len(splits) == len(bits)
 
 
 @pytest.mark.parametrize(("n_bytes", "d"), [(2, 3), (4, 100), (5, 100), (16, 100), (64, 100)])

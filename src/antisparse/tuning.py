@@ -25,7 +25,7 @@ Method = Literal["reconstruction", "hamming"]
 
 _LADDER = [step * 2**power for power in range(6) for step in (4, 5, 6, 7)][:21]  # 4 to 128 bytes, four to a doubling
 _TRAIN = 30_000  # vectors an encoder is fitted on, at most
-_MEANS, _PER_MEAN = 256, 100  # with fewer training vectors a mean, means fit these and not the base
+_MEANS, _PER_MEAN = 256, 80  # with fewer training vectors a mean, means fit these and not the base
 _FEW_BYTES = 8  # up to which half a byte of bias is tried
 _TERMS = 4  # bytes CodeBase keeps beside the bits to re-rank codes of a drawn frame
 _Z = 1.959963984540054  # 95 % of a normal distribution lies within so many deviations
