@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SOURCES := pyproject.toml CMakeLists.txt $(shell find src native -type f -not -name '*.pyc' -not -name '*.pyi')
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo paper test lint format stubs bench bench-recall bench-smoke sanitize clean help
+.PHONY: demo paper test test-long lint format stubs bench bench-recall bench-smoke sanitize clean help
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/:/' | column -t -s:
@@ -18,6 +18,10 @@ paper: $(VENV)/with-plot  ## every experiment of the paper; DATA=sift1m, siftsma
 
 test: $(VENV)/with-test  ## the whole test suite
 	$(BIN)/python -m pytest -n auto
+
+test-long: $(VENV)/with-test  ## the index killed 1,000 times, every bit flipped, 500,000 files mutated (half an hour)
+	ANTISPARSE_CRASHES=1000 ANTISPARSE_FLIPS=1 ANTISPARSE_MUTATIONS=500000 \
+	  $(BIN)/python -m pytest -n auto tests/index/test_crash.py tests/index/test_damage.py
 
 lint: $(VENV)/with-lint  ## ruff, mypy, clang-format, the import direction, the native module's stub
 	$(BIN)/ruff check .

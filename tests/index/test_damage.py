@@ -14,7 +14,7 @@ from antisparse.index import manifest as manifest_module
 from antisparse.index.store import FolderStore
 
 ALL_FLIPS = "ANTISPARSE_FLIPS" in os.environ  # every bit of every file
-MUTATIONS = int(os.environ.get("ANTISPARSE_MUTATIONS", "2000"))  # 100,000 take some minutes
+MUTATIONS = int(os.environ.get("ANTISPARSE_MUTATIONS", "2000"))  # 100,000 in CI
 
 
 def contents(path):
