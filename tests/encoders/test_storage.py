@@ -22,6 +22,8 @@ X = np.random.default_rng(0).standard_normal((200, 10)) + 2
 ENCODERS = [
     AntiSparseEncoder(24, random_state=0),
     AntiSparseEncoder(24, means=20, random_state=0),
+    AntiSparseEncoder(20, means=20, bias="half", random_state=0),
+    AntiSparseEncoder(24, frame="tight", bias="half", random_state=0),
     AntiSparseEncoder(24, frame="block", block_size=4, random_state=np.random.RandomState(3)),
     AntiSparseEncoder(24, frame=block_frame(10, 24, 3, 0)),
     LSHEncoder(6, frame="gaussian", random_state=0),

@@ -140,7 +140,7 @@ class AntiSparseEncoder(FrameEncoder):
 
     @property
     def _half(self) -> bool:
-        return isinstance(self.bias, str) and self.bias == "half"
+        return self._learned and isinstance(self.bias, str) and self.bias == "half"
 
     @property
     def cell_means(self) -> Float64Array | None:
@@ -214,14 +214,13 @@ class AntiSparseEncoder(FrameEncoder):
         else:
             nonnegative(self.h, "h")
         boolean(self.relative_h, "relative_h")
-        if self._half:
-            if not 1 <= integer(self.n_bits, "n_bits", 1) % 8 <= 4:
-                raise InputError(
-                    f"bias='half' needs the last half byte of bits free: n_bits = {self.n_bits} must be 1 to 4 above a "
-                    "multiple of 8"
-                )
-        else:
+        if not (isinstance(self.bias, str) and self.bias == "half"):
             boolean(self.bias, "bias")
+        elif self._half and not 1 <= integer(self.n_bits, "n_bits", 1) % 8 <= 4:
+            raise InputError(
+                f"bias='half' needs the last half byte of bits free: n_bits = {self.n_bits} must be 1 to 4 above a "
+                "multiple of 8"
+            )
         if boolean(self.scale, "scale") and (self.bias is not True or not self._learned):
             raise InputError("scale needs frame='learned' and bias=True")
         if isinstance(self.effort, bool) or self.effort not in (0, 1, 2, 3):
