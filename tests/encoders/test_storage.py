@@ -132,6 +132,19 @@ def test_hostile_files_are_refused(tmp_path, change, message: str) -> None:
         load_encoder(forged(tmp_path, change))
 
 
+def test_names_of_features_are_kept(tmp_path) -> None:
+    path, names = tmp_path / "encoder.safetensors", [f"x{i}" for i in range(10)]
+    encoder = LSHEncoder(12, random_state=0).fit(X)
+    encoder.feature_names_in_ = np.array(names, dtype=object)  # as fitting on a table does
+    save_encoder(encoder, path)
+    assert list(load_encoder(path).feature_names_in_) == names
+    for wrong in (names[:9], [*names[:9], "x" * 3, "y"]):
+        encoder.feature_names_in_ = np.array(wrong, dtype=object)
+        save_encoder(encoder, path)
+        with pytest.raises(FormatError, match="feature names"):
+            load_encoder(path)
+
+
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "encoder"
     save_encoder(LSHEncoder(8, random_state=0).fit(X), path)

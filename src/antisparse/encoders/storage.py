@@ -50,11 +50,13 @@ def dump_encoder(encoder: Encoder) -> bytes:
     if not isinstance(parameters.get("random_state"), int | np.integer | None):
         parameters["random_state"] = None
     fitted = {key: getattr(encoder, key) for key in encoder.fitted_attributes}
-    content = {
+    content: dict[str, Any] = {
         "class": name,
         "parameters": {key: _store(value, f"parameters.{key}", tensors) for key, value in parameters.items()},
         "fitted": {key: _store(value, f"fitted.{key}", tensors) for key, value in fitted.items()},
     }
+    if hasattr(encoder, "feature_names_in_"):  # of a table that it was fitted on
+        content["feature_names"] = [str(feature) for feature in encoder.feature_names_in_]
     text = json.dumps(content, sort_keys=True)
     header = {"format": FORMAT, "version": str(VERSION), "content": text, "crc32": str(_checksum(text, tensors))}
     data: bytes = save_tensors(tensors, header)
@@ -90,6 +92,11 @@ def load_encoder(path: str | os.PathLike[str]) -> Encoder:
         for key, value in fitted.items():
             setattr(encoder, key, value)
         encoder.check_fitted_shapes()
+        if "feature_names" in content:
+            names = content["feature_names"]
+            if not all(isinstance(feature, str) for feature in names) or len(names) != encoder.n_features_in_:
+                raise FormatError("its feature names are not one a dimension")
+            encoder.feature_names_in_ = np.array(names, dtype=object)
     except FormatError as error:
         raise FormatError(f"{os.fspath(path)}: {error}") from None
     except (
