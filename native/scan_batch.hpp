@@ -146,6 +146,12 @@ class ScanQuery {
     }
   }
 
+  // All codes, where there is no limit yet to pass.
+  void collect_all(std::size_t first_block, std::size_t count, std::vector<std::uint32_t>& masks) {
+    std::fill_n(masks.begin(), count, ~std::uint32_t{0});
+    collect(first_block, count, masks.data());
+  }
+
   bool open() const { return open_; }  // there is no limit yet
   bool wide() const { return tables_.wide(); }
   const std::uint8_t* tables() const { return tables_.data(); }
@@ -228,10 +234,7 @@ void prune_group(const ScanJob& job, ScanQuery* const* queries, std::size_t firs
 inline void prune_all(const ScanJob& job, const std::vector<ScanQuery*>& ready, std::vector<ScanQuery*>& order,
                       std::size_t at, std::size_t blocks, std::vector<std::uint32_t>& masks) {
   for (ScanQuery* query : ready)
-    if (query->open()) {
-      std::fill_n(masks.begin(), blocks, ~std::uint32_t{0});
-      query->collect(at, blocks, masks.data());
-    }
+    if (query->open()) query->collect_all(at, blocks, masks);
   for (const bool wide : {false, true}) {
     order.clear();
     for (ScanQuery* query : ready)
@@ -325,12 +328,10 @@ inline void scan_probes(const ScanJob& job, ScanQuery& query, const std::int64_t
       if (!query.prepare(probe)) break;
       blocks = std::min({std::max<std::size_t>(query.seen, 4), longest, end - at});
       query.seen += blocks;
-      if (query.open()) {
-        std::fill_n(masks.begin(), blocks, ~std::uint32_t{0});
-        query.collect(at, blocks, masks.data());
-      } else {
+      if (query.open())
+        query.collect_all(at, blocks, masks);
+      else
         prune_group<1>(job, &one, at, blocks, masks);
-      }
     }
   }
 }

@@ -1,11 +1,16 @@
 """What an index should hold and find, from a dictionary and NumPy."""
 
+import os
 from functools import cache
 
 import numpy as np
+import pytest
 
 from antisparse import AntiSparseEncoder, CodeBase, ITQEncoder, LSHEncoder, hamming, unpack
 from antisparse.forms import round_weights, unit_rows
+
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")  # which Windows lacks
+forked_threads = pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")  # of BLAS, say
 
 RNG = np.random.default_rng(0)
 POOL = RNG.standard_normal((150, 6)) * np.linspace(2, 0.5, 6) + 0.5

@@ -5,13 +5,12 @@ import time
 
 import numpy as np
 import pytest
-from models import POOL, QUERIES, Model, assert_same, check_holds, check_search, fitted
+from models import POOL, QUERIES, Model, assert_same, check_holds, check_search, fitted, forked_threads, forks
 
 from antisparse import Index, LockedError, UnsupportedError
 
 SECONDS = 3.0
-pytestmark = pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")  # of BLAS, say
-forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+pytestmark = forked_threads
 
 
 def in_child(function):

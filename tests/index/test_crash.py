@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from models import POOL, Model, check_holds, check_search, fitted
+from models import POOL, Model, check_holds, check_search, fitted, forked_threads, forks
 
 from antisparse import Index, StorageError
 from antisparse.index import files
@@ -14,10 +14,7 @@ from antisparse.index.manifest import read_manifest
 
 CRASHES = int(os.environ.get("ANTISPARSE_CRASHES", "60"))
 ENCODERS = ("tight", "scale cells")
-pytestmark = [
-    pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork"),
-    pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning"),  # of BLAS, say
-]
+pytestmark = [forks, forked_threads]
 
 
 def operations(seed, model):

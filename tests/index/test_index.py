@@ -1,6 +1,7 @@
 import json
 import mmap
 import os
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -150,8 +151,8 @@ def test_read_only_and_closed(tmp_path) -> None:
     reader = Index.open(path, read_only=True)
     index.close()
     for closed, message in ((reader, "read_only"), (index, "is closed")):
-        changes = (lambda: closed.add(POOL), lambda: closed.remove([0]), lambda: closed.update(POOL[:1], [0]))  # noqa: B023
-        for change in (*changes, closed.compact, lambda: closed.batch().__enter__()):  # noqa: B023
+        changes = (partial(closed.add, POOL), partial(closed.remove, [0]), partial(closed.update, POOL[:1], [0]))
+        for change in (*changes, closed.compact, closed.batch().__enter__):
             with pytest.raises(UnsupportedError, match=message):
                 change()
         assert len(closed) == 150 and (closed.search(POOL[:2], 1)[1] >= 0).all()
