@@ -219,6 +219,7 @@ class ScanBase {
     if (positions) {
       if (!job.positions || positions->shape(0) != job.n) throw std::invalid_argument("the positions do not fit");
       job.positions = positions->data();
+      job.holes = true;
     }
     if (probes) {
       if (!job.cells || probes->shape(0) != job.queries || visited == 0)
@@ -268,9 +269,10 @@ class ScanBase {
                const std::optional<Matrix<std::int32_t>>& side_weights, std::size_t visited) const {
     if (weights.shape(1) != base_.bits || units.shape(0) != weights.shape(0))
       throw std::invalid_argument("the weights do not fit the codes");
-    for (std::size_t i = 0; i < weights.size(); ++i)
-      if (std::abs(static_cast<std::int64_t>(weights.data()[i])) >= (1 << 24))
-        throw std::invalid_argument("a weight is out of range");
+    bool within = true;
+    for (const std::int32_t *w = weights.data(), *end = w + weights.size(); w < end; ++w)
+      within &= *w > -(1 << 24) && *w < (1 << 24);
+    if (!within) throw std::invalid_argument("a weight is out of range");
     ScanJob job = base_;
     job.weights = weights.data();
     job.unit = units.data();

@@ -64,8 +64,8 @@ class Tables {
   void build(const ExactTables& exact, double bound, bool wide) {
     wide_ = wide;
     std::int32_t largest = 1;
-    for (std::size_t i = 0; wide && i < exact.nibbles() - exact.others(); ++i)
-      largest = std::max(largest, *std::max_element(exact.nibble(i), exact.nibble(i) + 16));
+    for (std::size_t i = 0; wide && i < exact.nibbles() - 2 * exact.side_weights.size(); ++i)
+      largest = std::max(largest, exact.largest(i));
     const double most = std::min(bound, static_cast<double>(exact.total + exact.side_total));
     // The largest entry; a wide sum of them all must fit 16 bits.
     const int cap = wide ? std::min<int>(63, static_cast<int>(65535 / exact.nibbles())) : 255;
@@ -102,24 +102,51 @@ class Tables {
   std::vector<std::uint16_t> factors_;
 };
 
-// The exact tables by bytes, 64 of them a nibble: the low bytes of its 16 sums, the next ones, and so on. For sums of
-// up to 256 nibbles that stay below 2^31.
-class Planes {
+// Entries of 12 bits, as tables of their high and of their low halves: with 16-bit sums of both, D is known but for a
+// few thousandths, at twice the cost of wide sums. For a block of which many codes pass, and where there is no limit
+// yet.
+class FineTables {
  public:
-  explicit Planes(std::size_t nibbles) : bytes_(nibbles * 64) {}
+  explicit FineTables(std::size_t nibbles) : used_(nibbles * 16), high_((nibbles + 2) * 16), low_((nibbles + 2) * 16) {}
 
-  static bool fit(const ExactTables& exact) {
-    return exact.nibbles() <= 256 && exact.total + exact.side_total < std::int64_t{1} << 31;
+  void build(const ExactTables& exact) {
+    const std::size_t side = exact.side_weights.size();
+    std::int32_t largest = 1;
+    for (std::size_t i = 0; i < exact.nibbles() - 2 * side; ++i) largest = std::max(largest, exact.largest(i));
+    // Side bytes go to the sums of the low halves, and all sums fit 16 bits.
+    const auto total = static_cast<double>(exact.total + exact.side_total);
+    step_ = std::max({largest / 4095.0, total / 65000, 1.0});
+    split(exact.nibble(0), used_ - 32 * side, static_cast<float>(step_ == 1 ? 1 : (1 - 1e-6) / step_), high_.data(),
+          low_.data());
+    factors_.clear();
+    for (const std::int32_t weight : exact.side_weights)
+      factors_.push_back(static_cast<std::uint16_t>(256 * (1 - 1e-6) * weight / step_));
+    none_.assign(side, 0);
   }
 
-  // The tables from a nibble on.
-  void fill(const ExactTables& exact, std::size_t first = 0);
+  // So that the sums of low halves fit 16 bits, too.
+  static bool fit(const ExactTables& exact) { return exact.nibbles() <= 1024; }
 
-  // D of the 32 codes of a block, and which of them are at most `most`.
-  std::uint32_t disagreements(const std::uint8_t* codes, std::size_t bytes, std::int32_t most, std::int32_t* out) const;
+  // The sums of a block's codes: D / step, less than `slack` below it.
+  void sums(const ScanJob& job, std::size_t block, std::uint16_t* out) const;
+  double step() const { return step_; }
+  // Every entry is rounded down by less than 1, a side byte by less than 2, and all by the factors' own 1e-6.
+  double slack() const { return static_cast<double>(used_ / 16) + 1; }
 
  private:
-  Aligned<std::uint8_t> bytes_;
+  // The integer parts of sums * factor, below 4096, in halves; the count is a multiple of 16.
+  static void split(const std::int32_t* sums, std::size_t count, float factor, std::uint8_t* high, std::uint8_t* low) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto entry = static_cast<std::int32_t>(static_cast<float>(sums[i]) * factor);
+      high[i] = static_cast<std::uint8_t>(entry >> 6);
+      low[i] = static_cast<std::uint8_t>(entry & 63);
+    }
+  }
+
+  double step_ = 1;
+  std::size_t used_;
+  Aligned<std::uint8_t> high_, low_;  // and zeros for a byte more
+  std::vector<std::uint16_t> factors_, none_;
 };
 
 #ifdef ANTISPARSE_TARGET_AVX2
@@ -182,55 +209,6 @@ inline void in_order(__m256i both, __m256i odd, __m256i out[2]) {
   const __m256i low = _mm256_unpacklo_epi16(even, odd), high = _mm256_unpackhi_epi16(even, odd);
   out[0] = _mm256_permute2x128_si256(low, high, 0x20);
   out[1] = _mm256_permute2x128_si256(low, high, 0x31);
-}
-
-inline void Planes::fill(const ExactTables& exact, std::size_t first) {
-  const __m128i by_byte = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-  for (std::size_t i = first; i < exact.nibbles(); ++i) {
-    __m128i four[4];
-    for (int v = 0; v < 4; ++v)
-      four[v] = _mm_shuffle_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(exact.nibble(i) + 4 * v)), by_byte);
-    const __m128i a = _mm_unpacklo_epi32(four[0], four[1]), b = _mm_unpacklo_epi32(four[2], four[3]);
-    const __m128i c = _mm_unpackhi_epi32(four[0], four[1]), d = _mm_unpackhi_epi32(four[2], four[3]);
-    auto* out = reinterpret_cast<__m128i*>(&bytes_[64 * i]);
-    _mm_store_si128(out, _mm_unpacklo_epi64(a, b));
-    _mm_store_si128(out + 1, _mm_unpackhi_epi64(a, b));
-    _mm_store_si128(out + 2, _mm_unpacklo_epi64(c, d));
-    _mm_store_si128(out + 3, _mm_unpackhi_epi64(c, d));
-  }
-}
-
-inline std::uint32_t Planes::disagreements(const std::uint8_t* codes, std::size_t bytes, std::int32_t most,
-                                           std::int32_t* out) const {
-  const __m256i low = _mm256_set1_epi8(15);
-  __m256i both[4], odd[4];
-  for (int p = 0; p < 4; ++p) both[p] = odd[p] = _mm256_setzero_si256();
-  const std::uint8_t* plane = bytes_.data();
-  for (std::size_t j = 0; j < bytes; ++j, plane += 128) {
-    const __m256i c = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes + j * scan_block));
-    const __m256i nibbles[2] = {_mm256_and_si256(_mm256_srli_epi16(c, 4), low), _mm256_and_si256(c, low)};
-    for (int p = 0; p < 4; ++p) {
-      const __m256i a = _mm256_shuffle_epi8(table(plane + 16 * p), nibbles[0]);
-      const __m256i b = _mm256_shuffle_epi8(table(plane + 64 + 16 * p), nibbles[1]);
-      both[p] = _mm256_add_epi16(both[p], _mm256_add_epi16(a, b));
-      odd[p] = _mm256_add_epi16(odd[p], _mm256_add_epi16(_mm256_srli_epi16(a, 8), _mm256_srli_epi16(b, 8)));
-    }
-  }
-  std::uint32_t above = 0;
-  __m256i sums[4][2];
-  for (int p = 0; p < 4; ++p) in_order(both[p], odd[p], sums[p]);
-  for (int i = 0; i < 4; ++i) {
-    __m256i total = _mm256_setzero_si256();
-    for (int p = 0; p < 4; ++p) {
-      const __m256i sum = sums[p][i / 2];
-      const __m128i eight = i % 2 ? _mm256_extracti128_si256(sum, 1) : _mm256_castsi256_si128(sum);
-      total = _mm256_add_epi32(total, _mm256_slli_epi32(_mm256_cvtepu16_epi32(eight), 8 * p));
-    }
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + 8 * i), total);
-    const __m256 greater = _mm256_castsi256_ps(_mm256_cmpgt_epi32(total, _mm256_set1_epi32(most)));
-    above |= static_cast<std::uint32_t>(_mm256_movemask_ps(greater)) << 8 * i;
-  }
-  return ~above;
 }
 
 // Narrow sums of `blocks` blocks for `queries` queries at once.
@@ -308,47 +286,77 @@ inline void prune_narrow(const ScanJob& job, std::size_t first, std::size_t coun
     prune_narrow<queries, false>(job, first, count, tables, limits, masks);
 }
 
-// The same with 16-bit sums: even[i] holds codes 2 i, odd[i] codes 2 i + 1. Four entries below 64 add up in a byte; the
-// even sums gather 256 times the odd ones too, which is taken off at the end.
+// 16-bit sums of the codes of a block, 0..15 and 16..31. Those of codes 2 i and 2 i + 1 gather apart. Four entries
+// below 64 add up in a byte; the even sums gather 256 times the odd ones too, which is taken off at the end.
+template <int queries>
+inline void wide_sums(const ScanJob& job, std::size_t block, const std::uint8_t* const* tables,
+                      const std::uint16_t* const* factors, __m256i sums[queries][2]) {
+  const __m256i low = _mm256_set1_epi8(15);
+  const std::size_t bit_bytes = job.bytes - job.side;
+  const std::uint8_t* codes = job.blocks + block * job.bytes * scan_block;
+  __m256i both[queries], odd[queries];
+  for (int q = 0; q < queries; ++q) both[q] = odd[q] = _mm256_setzero_si256();
+  for (std::size_t j = 0; j < bit_bytes; j += 2) {
+    __m256i nibbles[4];
+    for (std::size_t i = 0; i < 2; ++i) {
+      // An odd last byte is paired with another, for which no table counts.
+      const std::size_t byte = std::min(j + i, job.bytes - 1);
+      const __m256i c = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes + byte * scan_block));
+      nibbles[2 * i] = _mm256_and_si256(_mm256_srli_epi16(c, 4), low);
+      nibbles[2 * i + 1] = _mm256_and_si256(c, low);
+    }
+    for (int q = 0; q < queries; ++q) {
+      const std::uint8_t* t = tables[q] + 32 * j;
+      const __m256i sum = _mm256_add_epi8(
+          _mm256_add_epi8(_mm256_shuffle_epi8(table(t), nibbles[0]), _mm256_shuffle_epi8(table(t + 16), nibbles[1])),
+          _mm256_add_epi8(_mm256_shuffle_epi8(table(t + 32), nibbles[2]),
+                          _mm256_shuffle_epi8(table(t + 48), nibbles[3])));
+      both[q] = _mm256_add_epi16(both[q], sum);
+      odd[q] = _mm256_add_epi16(odd[q], _mm256_srli_epi16(sum, 8));
+    }
+  }
+  for (int q = 0; q < queries; ++q) {
+    in_order(both[q], odd[q], sums[q]);
+    for (std::size_t j = 0; j < job.side; ++j) {
+      const __m256i factor = _mm256_set1_epi16(static_cast<short>(factors[q][j]));
+      for (int h = 0; h < 2; ++h) {
+        const auto* half = reinterpret_cast<const __m128i*>(codes + (bit_bytes + j) * scan_block + 16 * h);
+        const __m256i bytes = _mm256_slli_epi16(_mm256_cvtepu8_epi16(_mm_loadu_si128(half)), 8);
+        sums[q][h] = _mm256_adds_epu16(sums[q][h], _mm256_mulhi_epu16(bytes, factor));
+      }
+    }
+  }
+}
+
+inline void FineTables::sums(const ScanJob& job, std::size_t block, std::uint16_t* out) const {
+  const std::uint8_t* const halves[] = {high_.data(), low_.data()};
+  const std::uint16_t* const factors[] = {none_.data(), factors_.data()};
+  __m256i sums[2][2];
+  wide_sums<2>(job, block, halves, factors, sums);
+  for (int h = 0; h < 2; ++h) {
+    const __m256i sum = _mm256_add_epi16(_mm256_slli_epi16(sums[0][h], 6), sums[1][h]);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + 16 * h), sum);
+  }
+}
+
+// Which of 32 values are at most `most`.
+inline std::uint32_t at_most(const float* values, float most) {
+  std::uint32_t mask = 0;
+  for (int p = 0; p < 4; ++p) {
+    const __m256 below = _mm256_cmp_ps(eight(values + 8 * p), _mm256_set1_ps(most), _CMP_LE_OQ);
+    mask |= static_cast<std::uint32_t>(_mm256_movemask_ps(below)) << 8 * p;
+  }
+  return mask;
+}
+
+// As prune_narrow, by wide sums.
 template <int queries>
 inline void prune_wide(const ScanJob& job, std::size_t first, std::size_t count, const std::uint8_t* const* tables,
                        const std::uint16_t* const* factors, const Limit* limits, std::uint32_t* const* masks) {
-  const __m256i low = _mm256_set1_epi8(15);
-  const std::size_t bit_bytes = job.bytes - job.side;
   for (std::size_t b = 0; b < count; ++b) {
-    const std::uint8_t* codes = job.blocks + (first + b) * job.bytes * scan_block;
-    __m256i both[queries], odd[queries];
-    for (int q = 0; q < queries; ++q) both[q] = odd[q] = _mm256_setzero_si256();
-    for (std::size_t j = 0; j < bit_bytes; j += 2) {
-      __m256i nibbles[4];
-      for (std::size_t i = 0; i < 2; ++i) {
-        // An odd last byte is paired with another, for which no table counts.
-        const std::size_t byte = std::min(j + i, job.bytes - 1);
-        const __m256i c = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes + byte * scan_block));
-        nibbles[2 * i] = _mm256_and_si256(_mm256_srli_epi16(c, 4), low);
-        nibbles[2 * i + 1] = _mm256_and_si256(c, low);
-      }
-      for (int q = 0; q < queries; ++q) {
-        const std::uint8_t* t = tables[q] + 32 * j;
-        const __m256i sum = _mm256_add_epi8(
-            _mm256_add_epi8(_mm256_shuffle_epi8(table(t), nibbles[0]), _mm256_shuffle_epi8(table(t + 16), nibbles[1])),
-            _mm256_add_epi8(_mm256_shuffle_epi8(table(t + 32), nibbles[2]),
-                            _mm256_shuffle_epi8(table(t + 48), nibbles[3])));
-        both[q] = _mm256_add_epi16(both[q], sum);
-        odd[q] = _mm256_add_epi16(odd[q], _mm256_srli_epi16(sum, 8));
-      }
-    }
+    __m256i sums[queries][2];
+    wide_sums<queries>(job, first + b, tables, factors, sums);
     for (int q = 0; q < queries; ++q) {
-      __m256i sums[2];
-      in_order(both[q], odd[q], sums);
-      for (std::size_t j = 0; j < job.side; ++j) {
-        const __m256i factor = _mm256_set1_epi16(static_cast<short>(factors[q][j]));
-        for (int h = 0; h < 2; ++h) {
-          const auto* half = reinterpret_cast<const __m128i*>(codes + (bit_bytes + j) * scan_block + 16 * h);
-          const __m256i bytes = _mm256_slli_epi16(_mm256_cvtepu8_epi16(_mm_loadu_si128(half)), 8);
-          sums[h] = _mm256_adds_epu16(sums[h], _mm256_mulhi_epu16(bytes, factor));
-        }
-      }
       __m256i limit[2];
       if (job.terms()) {
         Limits::words(job, (first + b) * scan_block, limits[q], limit);
@@ -356,7 +364,7 @@ inline void prune_wide(const ScanJob& job, std::size_t first, std::size_t count,
         limit[0] = limit[1] = _mm256_set1_epi16(static_cast<short>(static_cast<int>(limits[q].flat)));
       }
       __m256i pass[2];
-      for (int i = 0; i < 2; ++i) pass[i] = _mm256_cmpeq_epi16(_mm256_min_epu16(sums[i], limit[i]), sums[i]);
+      for (int i = 0; i < 2; ++i) pass[i] = _mm256_cmpeq_epi16(_mm256_min_epu16(sums[q][i], limit[i]), sums[q][i]);
       const __m256i packed = _mm256_permute4x64_epi64(_mm256_packs_epi16(pass[0], pass[1]), 0xD8);
       masks[q][b] = static_cast<std::uint32_t>(_mm256_movemask_epi8(packed));
     }
@@ -365,49 +373,41 @@ inline void prune_wide(const ScanJob& job, std::size_t first, std::size_t count,
 
 #else
 
-inline void Planes::fill(const ExactTables& exact, std::size_t first) {
-  for (std::size_t i = first; i < exact.nibbles(); ++i)
-    for (std::size_t p = 0; p < 4; ++p)
-      for (std::size_t value = 0; value < 16; ++value)
-        bytes_[64 * i + 16 * p + value] = static_cast<std::uint8_t>(exact.nibble(i)[value] >> 8 * p);
-}
-
-inline std::uint32_t Planes::disagreements(const std::uint8_t* codes, std::size_t bytes, std::int32_t most,
-                                           std::int32_t* out) const {
-  std::uint32_t sums[scan_block] = {};
-  const std::uint8_t* plane = bytes_.data();
-  for (std::size_t j = 0; j < bytes; ++j, plane += 128)
+// The sums of the codes of a block: by entries alone, or, with factors, by these for side bytes.
+inline void block_sums(const ScanJob& job, std::size_t block, const std::uint8_t* tables, const std::uint16_t* factors,
+                       int* sums) {
+  const std::uint8_t* codes = job.blocks + block * job.bytes * scan_block;
+  const std::size_t looked_up = factors ? job.bytes - job.side : job.bytes;
+  std::fill_n(sums, scan_block, 0);
+  for (std::size_t j = 0; j < looked_up; ++j)
     for (std::size_t i = 0; i < scan_block; ++i) {
       const std::uint8_t c = codes[j * scan_block + i];
-      for (std::size_t p = 0; p < 4; ++p) {
-        sums[i] += std::uint32_t{plane[16 * p + (c >> 4)]} << 8 * p;
-        sums[i] += std::uint32_t{plane[64 + 16 * p + (c & 15)]} << 8 * p;
-      }
+      sums[i] += tables[32 * j + (c >> 4)] + tables[32 * j + 16 + (c & 15)];
     }
+  for (std::size_t j = looked_up; j < job.bytes; ++j)
+    for (std::size_t i = 0; i < scan_block; ++i) sums[i] += codes[j * scan_block + i] * factors[j - looked_up] >> 8;
+}
+
+inline void FineTables::sums(const ScanJob& job, std::size_t block, std::uint16_t* out) const {
+  int high[scan_block], low[scan_block];
+  block_sums(job, block, high_.data(), none_.data(), high);
+  block_sums(job, block, low_.data(), factors_.data(), low);
+  for (std::size_t i = 0; i < scan_block; ++i) out[i] = static_cast<std::uint16_t>(64 * high[i] + low[i]);
+}
+
+inline std::uint32_t at_most(const float* values, float most) {
   std::uint32_t mask = 0;
-  for (std::size_t i = 0; i < scan_block; ++i) {
-    out[i] = static_cast<std::int32_t>(sums[i]);
-    mask |= static_cast<std::uint32_t>(out[i] <= most) << i;
-  }
+  for (std::size_t i = 0; i < scan_block; ++i) mask |= static_cast<std::uint32_t>(values[i] <= most) << i;
   return mask;
 }
 
 template <int queries>
 inline void prune_any(const ScanJob& job, std::size_t first, std::size_t count, const std::uint8_t* const* tables,
                       const std::uint16_t* const* factors, const Limit* limits, std::uint32_t* const* masks, int most) {
-  const std::size_t looked_up = factors ? job.bytes - job.side : job.bytes;
   for (std::size_t b = 0; b < count; ++b)
     for (int q = 0; q < queries; ++q) {
-      const std::uint8_t* codes = job.blocks + (first + b) * job.bytes * scan_block;
-      int sums[scan_block] = {};
-      for (std::size_t j = 0; j < looked_up; ++j)
-        for (std::size_t i = 0; i < scan_block; ++i) {
-          const std::uint8_t c = codes[j * scan_block + i];
-          sums[i] += tables[q][32 * j + (c >> 4)] + tables[q][32 * j + 16 + (c & 15)];
-        }
-      for (std::size_t j = looked_up; j < job.bytes; ++j)
-        for (std::size_t i = 0; i < scan_block; ++i)
-          sums[i] += codes[j * scan_block + i] * factors[q][j - looked_up] >> 8;
+      int sums[scan_block];
+      block_sums(job, first + b, tables[q], factors ? factors[q] : nullptr, sums);
       std::uint32_t mask = 0;
       for (std::size_t i = 0; i < scan_block; ++i) {
         float limit = limits[q].flat;

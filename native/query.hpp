@@ -14,7 +14,7 @@ namespace antisparse {
 // For every 4 bits, the sum of |W_j| over those that disagree with the sign of W_j, exactly.
 class ExactTables {
  public:
-  explicit ExactTables(const ScanJob& job) : side_weights(job.side), numbered_(job.nibble), sums_(job.bytes * 32) {}
+  explicit ExactTables(const ScanJob& job) : side_weights(job.side), sums_(job.bytes * 32) {}
 
   void fill(const ScanJob& job, std::size_t query) {
     const std::int32_t* weights = job.weights + query * job.bits;
@@ -71,15 +71,14 @@ class ExactTables {
   // The 16 sums of one nibble.
   const std::int32_t* nibble(std::size_t i) const { return &sums_[16 * i]; }
   std::size_t nibbles() const { return sums_.size() / 16; }
-  // Those at the end that are no bits.
-  std::size_t others() const { return 2 * side_weights.size() + numbered_; }
+  // The greatest of the 16: what any two opposite ones add up to.
+  std::int32_t largest(std::size_t i) const { return sums_[16 * i] + sums_[16 * i + 15]; }
 
   std::int64_t total = 0;       // T
   std::int64_t side_total = 0;  // the most that side bytes add to D
   std::vector<std::int32_t> side_weights;
 
  private:
-  bool numbered_;
   std::vector<std::int32_t> sums_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <memory>
+#include <numeric>
 
 #include "prune.hpp"
 #include "threads.hpp"
@@ -36,18 +37,27 @@ inline int set_bits(std::uint32_t mask) {
 #endif
 }
 
-// Memory that is wanted soon: the positions of a block.
-inline void ask_for(const std::int64_t* positions) {
-#ifdef __GNUC__
-  for (std::size_t i = 0; i < scan_block; i += 8) __builtin_prefetch(positions + i);
-#endif
+// The k-th least of some values, whose order is lost.
+inline float kth_least(float* values, std::size_t size, std::size_t k) {
+  if (size > 128) {
+    std::nth_element(values, values + (k - 1), values + size);
+    return values[k - 1];
+  }
+  // Of few, the least that k are not above: no branch depends on the values.
+  float least = std::numeric_limits<float>::infinity();
+  for (std::size_t i = 0; i < size; ++i) {
+    std::uint32_t below = 0;
+    for (std::size_t j = 0; j < size; ++j) below += values[j] <= values[i];
+    least = below >= k ? std::min(least, values[i]) : least;
+  }
+  return least;
 }
 
 // A query on its way through a range of blocks.
 class ScanQuery {
  public:
   explicit ScanQuery(const ScanJob& job)
-      : best(job.k), job_(job), exact_(job), planes_(2 * job.bytes), tables_(2 * job.bytes) {}
+      : best(job.k), job_(job), exact_(job), fine_(2 * job.bytes), tables_(2 * job.bytes) {}
 
   void start(std::size_t query) {
     best.clear();
@@ -56,7 +66,7 @@ class ScanQuery {
     cell_ = 0;
     unit_ = job_.unit[query];
     exact_.fill(job_, query);
-    built_ = prefer_wide_ = planes_filled_ = false;
+    built_ = prefer_wide_ = fine_built_ = false;
     if (!job_.cells) return;
     offsets_ = job_.offsets + query * job_.visited();
     least_offset_ = *std::min_element(offsets_, offsets_ + job_.visited());
@@ -65,15 +75,9 @@ class ScanQuery {
   // Ready for the next chunk, of the cell (or probe) given: the limit that the best so far set, and tables fit to tell
   // codes apart near it. False where no code of the cell can be among the best.
   bool prepare(std::size_t cell) {
-    offset_ = offsets_ ? offsets_[cell] : 0;
-    if (job_.nibble && cell != cell_) {
-      exact_.weigh_number(job_, query_, cell);
-      if (planes_filled_) planes_.fill(exact_, exact_.nibbles() - 1);
-      if (built_) tables_.build_last(exact_);
-      cell_ = cell;
-    }
+    enter(cell);
     const double score = best.bound();
-    open_ = score == std::numeric_limits<double>::infinity();
+    open_ = score == infinity_;
     if (open_) return true;
     const double most = most_disagreement(score - least_offset_);
     if (!built_ || (!tables_.wide() && most < 0.85 * built_for_)) build(most);
@@ -110,6 +114,7 @@ class ScanQuery {
 
   // The codes that passed, scored exactly.
   void collect(std::size_t first_block, std::size_t count, const std::uint32_t* masks) {
+    if (!open_) ask_for_positions(first_block, count, masks);
     std::size_t missed = 0;
     for (std::size_t b = 0; b < count; ++b) {
       while (b + 8 <= count && none(masks + b)) b += 8;
@@ -117,20 +122,18 @@ class ScanQuery {
       std::uint32_t mask = masks[b];
       const std::size_t start = (first_block + b) * scan_block;
       if (start + scan_block > job_.n) mask &= (std::uint32_t{1} << (job_.n - start)) - 1;
-      // All of a block by their bytes cost as much as a few of them one by one.
-      std::int32_t all[scan_block];
+      // All of a block by fine sums cost as much as a few of them one by one.
       const int passed = set_bits(mask);
-      const bool many = passed > 4 && by_planes();
-      if (many) {
-        if (job_.positions) ask_for(job_.positions + start);
-        mask &= planes_.disagreements(job_.blocks + start * job_.bytes, job_.bytes, most_now(), all);
+      if (!open_ && passed > 4 && by_fine()) {
+        float values[scan_block];
+        least_scores(first_block + b, values);
+        mask &= at_most(values, static_cast<float>(best.bound() + rounding_));
         missed += static_cast<std::size_t>(passed - set_bits(mask));
       }
       for (; mask; mask &= mask - 1) {
         const auto lane = static_cast<std::size_t>(trailing_zeros(mask));
         const std::size_t i = start + lane;
-        const std::int64_t d = many ? all[lane] : exact_.disagreement(job_, i);
-        const double score = exact_score(job_, exact_, unit_, offset_, i, d);
+        const double score = exact_score(job_, exact_, unit_, offset_, i, exact_.disagreement(job_, i));
         if (!best.admits(score)) {
           ++missed;
           continue;
@@ -146,12 +149,47 @@ class ScanQuery {
     }
   }
 
-  // All codes, where there is no limit yet to pass.
-  void collect_all(std::size_t first_block, std::size_t count, std::vector<std::uint32_t>& masks) {
-    std::fill_n(masks.begin(), count, ~std::uint32_t{0});
-    collect(first_block, count, masks.data());
+  // The first codes, where there is no limit yet: gathered with no more than their scores, by fine sums, ...
+  void gather(std::size_t cell, std::size_t first_block, std::size_t count) {
+    enter(cell);
+    gathered_.push_back({cell, first_block, count});
+    chosen_.resize(chosen_.size() + count, ~std::uint32_t{0});
+    if (!by_fine()) return;
+    values_.resize(values_.size() + count * scan_block);
+    float* values = &values_[values_.size() - count * scan_block];
+    for (std::size_t b = 0; b < count; ++b) least_scores(first_block + b, values + b * scan_block);
+    width_ = std::max(width_, rounded_off_);
   }
 
+  // ... chosen: those that may be among the k best of them, ...
+  void choose() {
+    if (values_.size() == chosen_.size() * scan_block) {
+      const float most = most_of_gathered();
+      for (std::size_t b = 0; b < chosen_.size(); ++b) chosen_[b] = at_most(&values_[b * scan_block], most);
+    }
+    const std::uint32_t* masks = chosen_.data();
+    for (const Stretch& stretch : gathered_) {
+      ask_for_positions(stretch.first_block, stretch.count, masks);
+      masks += stretch.count;
+    }
+  }
+
+  // ... and collected.
+  void collect_chosen() {
+    open_ = true;
+    const std::uint32_t* masks = chosen_.data();
+    for (const Stretch& stretch : gathered_) {
+      enter(stretch.cell);
+      collect(stretch.first_block, stretch.count, masks);
+      masks += stretch.count;
+    }
+    gathered_.clear();
+    chosen_.clear();
+    values_.clear();
+    width_ = 0;
+  }
+
+  std::size_t cell() const { return cell_; }
   bool open() const { return open_; }  // there is no limit yet
   bool wide() const { return tables_.wide(); }
   const std::uint8_t* tables() const { return tables_.data(); }
@@ -162,27 +200,94 @@ class ScanQuery {
   std::size_t seen = 0;  // blocks
 
  private:
+  struct Stretch {
+    std::size_t cell, first_block, count;
+  };
+  static constexpr double infinity_ = std::numeric_limits<double>::infinity();
+
+  // Of the codes that passed, the positions will be wanted.
+  void ask_for_positions(std::size_t first_block, std::size_t count, const std::uint32_t* masks) const {
+#ifdef __GNUC__
+    for (std::size_t b = 0; job_.positions && b < count; ++b)
+      for (std::uint32_t mask = masks[b]; mask; mask &= mask - 1)
+        __builtin_prefetch(job_.positions + (first_block + b) * scan_block + trailing_zeros(mask));
+#endif
+  }
+
+  void enter(std::size_t cell) {
+    offset_ = offsets_ ? offsets_[cell] : 0;
+    if (job_.nibble && cell != cell_) {
+      exact_.weigh_number(job_, query_, cell);
+      fine_built_ = false;
+      if (built_) tables_.build_last(exact_);
+    }
+    cell_ = cell;
+    if (!job_.cells) return;
+    const std::size_t number =
+        job_.probes ? static_cast<std::size_t>(job_.probes[query_ * job_.probe_count + cell]) : cell;
+    last_block_ = static_cast<std::size_t>(job_.cell_ends[number]) - 1;
+  }
+
+  // Whether fine sums can be used, whose tables are then ready.
+  bool by_fine() {
+    if (!FineTables::fit(exact_) || job_.unreachable) return false;
+    if (!fine_built_) fine_.build(exact_);
+    fine_built_ = true;
+    const double unit = job_.terms() || job_.cells ? unit_ : 1, reach = job_.terms() ? job_.least_reach : 1;
+    const double bias = job_.terms() ? std::max(std::abs(job_.least_bias), std::abs(job_.most_bias)) : 0;
+    const auto total = static_cast<double>(exact_.total);
+    const double largest = std::abs(offset_) + bias + unit * (total + static_cast<double>(exact_.side_total)) / reach;
+    slope_ = static_cast<float>(unit * fine_.step());
+    base_ = static_cast<float>(job_.terms() ? -unit * total / 2 : offset_);
+    rounding_ = 1e-6 * largest;
+    rounded_off_ = fine_.slack() * unit * fine_.step() / reach + 2 * rounding_;
+    return largest > 1e-30 && largest < 1e30;  // not where float could leave its range
+  }
+
+  // For the codes of a block no more than their score, but for rounding; infinity for those that cannot be found.
+  void least_scores(std::size_t block, float* out) const {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    const std::size_t start = block * scan_block;
+    std::uint16_t sums[scan_block];
+    fine_.sums(job_, block, sums);
+    for (std::size_t i = 0; i < scan_block; ++i) out[i] = base_ + slope_ * sums[i];
+    if (job_.terms()) add_terms(start, out);
+    if (job_.positions && (job_.holes || block == last_block_))
+      for (std::size_t i = 0; i < scan_block; ++i) out[i] = job_.positions[start + i] < 0 ? infinity : out[i];
+    for (std::size_t i = job_.n - start; i < scan_block; ++i) out[i] = infinity;
+  }
+
+  // offset + bias + (D - T / 2) unit / reach, from the last without the division.
+  void add_terms(std::size_t start, float* out) const {
+    const auto offset = static_cast<float>(offset_);
+    if (job_.reach_bytes) {
+      const auto step = static_cast<float>(job_.reach_step), low = static_cast<float>(job_.reach_low);
+      const auto bias_step = static_cast<float>(job_.bias_step), bias_low = static_cast<float>(job_.bias_low);
+      for (std::size_t i = start; i < start + scan_block; ++i, ++out)
+        *out = offset + (bias_low + bias_step * job_.bias_bytes[i]) + *out / (low + step * job_.reach_bytes[i]);
+    } else {
+      for (std::size_t i = start; i < start + scan_block; ++i, ++out)
+        *out = offset + (job_.bias ? job_.bias[i] : job_.bias0) + *out / job_.reach[i];
+    }
+  }
+
+  // No less than the least score of a gathered code that may be among the k best.
+  float most_of_gathered() {
+    std::size_t size = values_.size();
+    if (size < job_.k) return std::numeric_limits<float>::infinity();
+    // The less of each pair, again and again: the k-th least of those left is no less than that of all, and close.
+    folded_ = values_;
+    for (; size % 2 == 0 && size >= 4 * job_.k; size /= 2)
+      for (std::size_t i = 0; i < size / 2; ++i) folded_[i] = std::min(folded_[i], folded_[size / 2 + i]);
+    return static_cast<float>(kth_least(folded_.data(), size, job_.k) + width_);
+  }
+
   void build(double most) {
     // Each of many narrow entries loses half a step on average: too much, once it comes to a seventh of the bound.
     const bool coarse = most > 254 && exact_.nibbles() > 72;
     tables_.build(exact_, most, prefer_wide_ || coarse);
     built_for_ = most;
     built_ = true;
-  }
-
-  bool by_planes() {
-    if (!Planes::fit(exact_)) return false;
-    if (!planes_filled_) planes_.fill(exact_);
-    return planes_filled_ = true;
-  }
-
-  // No less than the largest D of a code of this cell that may still be among the best; what can be said without terms.
-  std::int32_t most_now() {
-    constexpr double most = std::numeric_limits<std::int32_t>::max();
-    const double score = best.bound();
-    if (job_.terms() || score == std::numeric_limits<double>::infinity()) return static_cast<std::int32_t>(most);
-    const double room = score - offset_ + 1e-15 * (std::abs(score) + std::abs(offset_));
-    return static_cast<std::int32_t>(std::min(std::max(job_.cells ? room / unit_ : room, -1.0) + 1, most));
   }
 
   // The largest D of a code whose score, less its offset, is at most `bound`.
@@ -200,14 +305,21 @@ class ScanQuery {
 
   const ScanJob& job_;
   std::size_t query_ = 0, cell_ = 0;  // the cell whose number the tables weigh
+  std::size_t last_block_ = 0;        // of that cell
   double unit_ = 1;
   const double* offsets_ = nullptr;  // by cell, or null
   double least_offset_ = 0, offset_ = 0;
   ExactTables exact_;
-  Planes planes_;
+  FineTables fine_;
+  float slope_ = 0, base_ = 0;             // of least scores in fine sums
+  double rounding_ = 0, rounded_off_ = 0;  // of least scores in float; how much less they are than scores
+  std::vector<Stretch> gathered_;
+  std::vector<std::uint32_t> chosen_;
+  std::vector<float> values_, folded_;
+  double width_ = 0;  // the most that was rounded off of those
   Tables tables_;
   double built_for_ = 0;
-  bool built_ = false, prefer_wide_ = false, planes_filled_ = false, open_ = true;
+  bool built_ = false, prefer_wide_ = false, fine_built_ = false, open_ = true;
 };
 
 template <int count>
@@ -234,7 +346,11 @@ void prune_group(const ScanJob& job, ScanQuery* const* queries, std::size_t firs
 inline void prune_all(const ScanJob& job, const std::vector<ScanQuery*>& ready, std::vector<ScanQuery*>& order,
                       std::size_t at, std::size_t blocks, std::vector<std::uint32_t>& masks) {
   for (ScanQuery* query : ready)
-    if (query->open()) query->collect_all(at, blocks, masks);
+    if (query->open()) {
+      query->gather(query->cell(), at, blocks);
+      query->choose();
+      query->collect_chosen();
+    }
   for (const bool wide : {false, true}) {
     order.clear();
     for (ScanQuery* query : ready)
@@ -252,8 +368,8 @@ inline std::size_t longest_chunk(const ScanJob& job) {
   return std::max<std::size_t>(64, (std::size_t{128} << 10) / block_bytes);
 }
 
-// All queries over the blocks [first, end). A chunk stays in cache while all of them pass it; the first ones are short,
-// since what they find sets the limits for the rest.
+// All queries over the blocks [first, end). A chunk stays in cache while all of them pass it; the first ones are
+// short, since what they find sets the limits for the rest.
 inline void scan_blocks(const ScanJob& job, std::vector<std::unique_ptr<ScanQuery>>& queries, std::size_t first,
                         std::size_t end) {
   const std::size_t longest = longest_chunk(job);
@@ -314,39 +430,92 @@ inline void scan_cells(const ScanJob& job, std::vector<std::unique_ptr<ScanQuery
   }
 }
 
-// One query over the cells it probes, in their order.
-inline void scan_probes(const ScanJob& job, ScanQuery& query, const std::int64_t* probes,
-                        std::vector<std::uint32_t>& masks) {
-  const std::size_t longest = longest_chunk(job);
-  masks.resize(longest);
-  ScanQuery* const one = &query;
-  for (std::size_t probe = 0; probe < job.probe_count; ++probe) {
-    const std::int64_t cell = probes[probe];
-    const auto end = static_cast<std::size_t>(job.cell_ends[cell]);
-    std::size_t blocks = 0;
-    for (auto at = static_cast<std::size_t>(cell ? job.cell_ends[cell - 1] : 0); at < end; at += blocks) {
-      if (!query.prepare(probe)) break;
-      blocks = std::min({std::max<std::size_t>(query.seen, 4), longest, end - at});
-      query.seen += blocks;
-      if (query.open())
-        query.collect_all(at, blocks, masks);
-      else
-        prune_group<1>(job, &one, at, blocks, masks);
+// One query over the cells it probes, in their order: the first codes gathered, the others by the limit these set.
+class ProbeScan {
+ public:
+  explicit ProbeScan(const ScanJob& job) : job_(job), query_(job), longest_(longest_chunk(job)), masks_(longest_) {}
+
+  void begin(std::size_t query) {
+    number_ = query;
+    query_.start(query);
+    probe_ = at_ = end_ = 0;
+    enter();
+    gather();
+  }
+
+  // What it waits for was asked for in `begin`: there is time for another query's in between.
+  void finish() {
+    query_.collect_chosen();
+    ScanQuery* const one = &query_;
+    while (probe_ < job_.probe_count) {
+      if (!query_.prepare(probe_)) {
+        pass(end_ - at_);
+      } else if (query_.open()) {
+        gather();
+        query_.collect_chosen();
+      } else {
+        const std::size_t blocks = std::min(longest_, end_ - at_);
+        prune_group<1>(job_, &one, at_, blocks, masks_);
+        pass(blocks);
+      }
+    }
+    query_.best.write(job_.scores + number_ * job_.k, job_.ids + number_ * job_.k);
+  }
+
+ private:
+  void gather() {
+    for (std::size_t left = std::max<std::size_t>(64, job_.k / 8); left > 0 && probe_ < job_.probe_count;) {
+      const std::size_t blocks = std::min(left, end_ - at_);
+      query_.gather(probe_, at_, blocks);
+      left -= blocks;
+      pass(blocks);
+    }
+    query_.choose();
+  }
+
+  void pass(std::size_t blocks) {
+    at_ += blocks;
+    if (at_ < end_) return;
+    ++probe_;
+    enter();
+  }
+
+  // The cell of the probe, or, where it is empty, of the next one that is not.
+  void enter() {
+    for (; probe_ < job_.probe_count; ++probe_) {
+      const std::int64_t cell = job_.probes[number_ * job_.probe_count + probe_];
+      at_ = static_cast<std::size_t>(cell ? job_.cell_ends[cell - 1] : 0);
+      end_ = static_cast<std::size_t>(job_.cell_ends[cell]);
+      if (at_ < end_) return;
     }
   }
-}
 
-// Each query by itself.
+  const ScanJob& job_;
+  ScanQuery query_;
+  std::size_t longest_;
+  std::vector<std::uint32_t> masks_;
+  std::size_t number_ = 0, probe_ = 0, at_ = 0, end_ = 0;
+};
+
+// Each query by itself, two of them in turn; by their first cell, so that those who share it find it in cache.
 inline void scan_apart(const ScanJob& job) {
   constexpr std::size_t share = 16;
+  std::vector<std::size_t> order(job.queries);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return job.probes[a * job.probe_count] < job.probes[b * job.probe_count];
+  });
   run_tasks((job.queries + share - 1) / share, job.threads, [&] {
-    return [&job, query = std::make_unique<ScanQuery>(job),
-            masks = std::vector<std::uint32_t>()](std::size_t task) mutable {
-      for (std::size_t q = task * share; q < std::min((task + 1) * share, job.queries); ++q) {
-        query->start(q);
-        scan_probes(job, *query, job.probes + q * job.probe_count, masks);
-        query->best.write(job.scores + q * job.k, job.ids + q * job.k);
+    return [&job, &order, one = std::make_unique<ProbeScan>(job),
+            other = std::make_unique<ProbeScan>(job)](std::size_t task) mutable {
+      const std::size_t first = task * share, end = std::min(first + share, job.queries);
+      one->begin(order[first]);
+      for (std::size_t q = first + 1; q < end; ++q) {
+        other->begin(order[q]);
+        one->finish();
+        std::swap(one, other);
       }
+      one->finish();
     };
   });
 }
