@@ -1,6 +1,7 @@
 // The kernels of each instruction set, and the choice among them.
 #pragma once
 
+#include "form.hpp"
 #include "project.hpp"
 #include "refine.hpp"
 #include "scan.hpp"
@@ -14,7 +15,8 @@ struct Kernels {
   SpreadSolve<double> spread_double;
   Scan scan;
   Project project;
-  Nearest nearest;
+  MakeForms make_forms;
+  RoundRows round_rows;
   Refine refine;
 };
 

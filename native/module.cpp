@@ -219,7 +219,6 @@ class ScanBase {
     if (positions) {
       if (!job.positions || positions->shape(0) != job.n) throw std::invalid_argument("the positions do not fit");
       job.positions = positions->data();
-      job.holes = true;
     }
     if (probes) {
       if (!job.cells || probes->shape(0) != job.queries || visited == 0)
@@ -336,37 +335,72 @@ nb::ndarray<nb::numpy, std::int64_t> nearest(Matrix<double> x, Matrix<double> m,
   return owned(std::move(labels), {job.n});
 }
 
-// Points among which the nearest are found.
-class NearestPoints {
- public:
-  NearestPoints(Matrix<double> points, Vector half)
-      : points_(points.data(), checked(half, points.shape(0)), points.shape(0), points.shape(1)) {}
+// Rows of values as integers times a unit each.
+nb::typed<nb::tuple, nb::any, nb::any> round_weights(Matrix<double> values, double at_least) {
+  const std::size_t n = values.shape(0), count = values.shape(1);
+  auto rounded = array<std::int32_t>(n * count);
+  auto units = array<double>(n);
+  kernels().round_rows(values.data(), n, count, at_least, rounded.get(), units.get());
+  return nb::make_tuple(owned(std::move(rounded), {n, count}), owned(std::move(units), {n}));
+}
 
-  nb::typed<nb::tuple, nb::any, nb::any> search(Matrix<double> x, std::size_t count, unsigned threads) const {
-    if (x.shape(1) != points_.d || count == 0 || count > points_.all)
-      throw std::invalid_argument("the matrices do not fit");
-    NearestJob job;
-    job.points = &points_;
-    job.x = x.data();
+// Makes forms of queries, by a frame and, for probes, among some points.
+class FormMaker {
+ public:
+  FormMaker(Matrix<double> frame, std::optional<Vector> shift, std::optional<Matrix<double>> points,
+            std::optional<Vector> half)
+      : bits_(frame.shape(1)), frame_(frame.data(), frame.shape(0), bits_, bits_, 1) {
+    if (shift) {
+      if (shift->shape(0) != frame_.d) throw std::invalid_argument("the shift does not fit");
+      shift_.assign(shift->data(), shift->data() + frame_.d);
+    }
+    if (!points) return;
+    if (points->shape(1) != frame_.d || !half || half->shape(0) != points->shape(0))
+      throw std::invalid_argument("the points do not fit");
+    points_ = Points(points->data(), half->data(), points->shape(0), frame_.d);
+  }
+
+  template <class T>
+  nb::typed<nb::tuple, nb::any, nb::any, nb::any, nb::any, nb::any, nb::any> make(Matrix<T> x, double at_least,
+                                                                                  std::size_t probes,
+                                                                                  unsigned threads) const {
+    if (x.shape(1) != frame_.d || probes > points_.all) throw std::invalid_argument("the queries do not fit");
+    FormJob job;
+    if constexpr (std::is_same_v<T, float>)
+      job.single = x.data();
+    else
+      job.x = x.data();
+    job.shift = shift_.empty() ? nullptr : shift_.data();
+    job.frame = &frame_;
     job.n = x.shape(0);
-    job.count = count;
+    job.bits = bits_;
+    job.probes = probes;
+    job.points = probes ? &points_ : nullptr;
+    job.at_least = at_least;
     job.threads = threads;
-    auto found = array<std::int64_t>(job.n * count);
-    auto products = array<double>(job.n * count);
-    job.nearest = found.get();
+    auto weights = array<std::int32_t>(job.n * bits_);
+    auto units = array<double>(job.n), totals = array<double>(job.n), squares = array<double>(job.n);
+    auto nearest = array<std::int64_t>(job.n * probes);
+    auto products = array<double>(job.n * probes);
+    job.weights = weights.get();
+    job.units = units.get();
+    job.totals = totals.get();
+    job.squares = squares.get();
+    job.nearest = nearest.get();
     job.products = products.get();
     {
       nb::gil_scoped_release release;
-      kernels().nearest(job);
+      kernels().make_forms(job);
     }
-    return nb::make_tuple(owned(std::move(found), {job.n, count}), owned(std::move(products), {job.n, count}));
+    return nb::make_tuple(owned(std::move(weights), {job.n, bits_}), owned(std::move(units), {job.n}),
+                          owned(std::move(totals), {job.n}), owned(std::move(squares), {job.n}),
+                          owned(std::move(nearest), {job.n, probes}), owned(std::move(products), {job.n, probes}));
   }
 
  private:
-  static const double* checked(const Vector& half, std::size_t count) {
-    if (half.shape(0) != count) throw std::invalid_argument("one half a point");
-    return half.data();
-  }
+  std::size_t bits_;
+  Panels<double> frame_;
+  std::vector<double> shift_;
   Points points_;
 };
 
@@ -448,10 +482,15 @@ NB_MODULE(_core, m) {
         "flips"_a, "tenure"_a, "cosine"_a, "bits"_a.noconvert(), "threads"_a,
         "scales"_a.noconvert().none() = nb::none(), "turns"_a = 0, "least_scale"_a = 0,
         "Improve code rows in place, scales too; returns c.b and b.G b of every row.");
-  nb::class_<NearestPoints>(m, "NearestPoints", "Points among which the nearest are found.")
-      .def(nb::init<Matrix<double>, Vector>(), "points"_a.noconvert(), "half"_a.noconvert())
-      .def("search", &NearestPoints::search, "x"_a.noconvert(), "count"_a, "threads"_a,
-           "The points k of least half[k] - x @ points[k], nearest first, and x @ points[k].");
+  m.def("round_weights", &round_weights, "values"_a.noconvert(), "at_least"_a,
+        "Rows as integers below 2^24 times a power of two each, NaN where a value is not finite.");
+  nb::class_<FormMaker>(m, "FormMaker", "Makes queries ready for the scan.")
+      .def(nb::init<Matrix<double>, std::optional<Vector>, std::optional<Matrix<double>>, std::optional<Vector>>(),
+           "frame"_a.noconvert(), "shift"_a.noconvert().none() = nb::none(), "points"_a.noconvert().none() = nb::none(),
+           "half"_a.noconvert().none() = nb::none())
+      .def("make", &FormMaker::make<float>, "x"_a.noconvert(), "at_least"_a, "probes"_a, "threads"_a)
+      .def("make", &FormMaker::make<double>, "x"_a.noconvert(), "at_least"_a, "probes"_a, "threads"_a,
+           "Weights, units, totals, squares, nearest points and products with these (native/form.hpp).");
   nb::class_<ScanBase>(m, "ScanBase", "Codes in scan layout with their terms, ready to be searched.")
       .def(nb::init<ScanBase::Codes, std::size_t, std::size_t, std::optional<ScanBase::Terms>,
                     std::optional<ScanBase::Terms>, float, std::size_t, std::optional<ScanBase::Longs>,

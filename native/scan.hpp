@@ -35,7 +35,6 @@ struct ScanJob {
   std::size_t side = 0;                     // side bytes
   bool nibble = false;                      // the low half of the last byte is a number; without side bytes
   const std::int64_t* positions = nullptr;  // the id of each position, -1 for padding; or null: the position itself
-  bool holes = false;                       // there is -1 not only in the last block of a cell
   const std::int64_t* cell_ends = nullptr;  // the block after the last of each cell; with positions only
   std::size_t cells = 0;                    // 0: no cells
   const float* scale = nullptr;             // n padded to a block, or null: no terms

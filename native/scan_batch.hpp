@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "prune.hpp"
+#include "select.hpp"
 #include "threads.hpp"
 
 namespace antisparse::ANTISPARSE_ISA {
@@ -37,20 +38,11 @@ inline int set_bits(std::uint32_t mask) {
 #endif
 }
 
-// The k-th least of some values, whose order is lost.
-inline float kth_least(float* values, std::size_t size, std::size_t k) {
-  if (size > 128) {
-    std::nth_element(values, values + (k - 1), values + size);
-    return values[k - 1];
-  }
-  // Of few, the least that k are not above: no branch depends on the values.
-  float least = std::numeric_limits<float>::infinity();
-  for (std::size_t i = 0; i < size; ++i) {
-    std::uint32_t below = 0;
-    for (std::size_t j = 0; j < size; ++j) below += values[j] <= values[i];
-    least = below >= k ? std::min(least, values[i]) : least;
-  }
-  return least;
+// Memory that is wanted soon.
+inline void ask_for(const void* address) {
+#ifdef __GNUC__
+  __builtin_prefetch(address);
+#endif
 }
 
 // A query on its way through a range of blocks.
@@ -112,10 +104,10 @@ class ScanQuery {
     return true;
   }
 
-  // The codes that passed, scored exactly.
+  // The codes that passed, scored exactly: found first, then scored, then offered, so that none waits for another's.
   void collect(std::size_t first_block, std::size_t count, const std::uint32_t* masks) {
-    if (!open_) ask_for_positions(first_block, count, masks);
     std::size_t missed = 0;
+    hits_.clear();
     for (std::size_t b = 0; b < count; ++b) {
       while (b + 8 <= count && none(masks + b)) b += 8;
       if (b == count) break;
@@ -131,17 +123,13 @@ class ScanQuery {
         missed += static_cast<std::size_t>(passed - set_bits(mask));
       }
       for (; mask; mask &= mask - 1) {
-        const auto lane = static_cast<std::size_t>(trailing_zeros(mask));
-        const std::size_t i = start + lane;
-        const double score = exact_score(job_, exact_, unit_, offset_, i, exact_.disagreement(job_, i));
-        if (!best.admits(score)) {
-          ++missed;
-          continue;
-        }
-        const std::int64_t id = job_.positions ? job_.positions[i] : static_cast<std::int64_t>(i);
-        if (id >= 0) best.offer({score, id});
+        const std::size_t i = start + static_cast<std::size_t>(trailing_zeros(mask));
+        if (job_.positions) ask_for(job_.positions + i);
+        hits_.push_back(i);
       }
+      if (hits_.size() >= 256) missed += score_hits();
     }
+    missed += score_hits();
     // Passed in vain too often for narrow sums to be worth their speed.
     if (!tables_.wide() && count >= 32 && missed * 48 > count * scan_block) {
       prefer_wide_ = true;
@@ -155,28 +143,20 @@ class ScanQuery {
     gathered_.push_back({cell, first_block, count});
     chosen_.resize(chosen_.size() + count, ~std::uint32_t{0});
     if (!by_fine()) return;
-    values_.resize(values_.size() + count * scan_block);
-    float* values = &values_[values_.size() - count * scan_block];
+    if (values_.size() < chosen_.size() * scan_block) values_.resize(2 * chosen_.size() * scan_block);
+    float* values = &values_[valued_ * scan_block];
     for (std::size_t b = 0; b < count; ++b) least_scores(first_block + b, values + b * scan_block);
+    valued_ += count;
     width_ = std::max(width_, rounded_off_);
   }
 
-  // ... chosen: those that may be among the k best of them, ...
-  void choose() {
-    if (values_.size() == chosen_.size() * scan_block) {
-      const float most = most_of_gathered();
-      for (std::size_t b = 0; b < chosen_.size(); ++b) chosen_[b] = at_most(&values_[b * scan_block], most);
+  // ... and collected: those that may be among the k best of them.
+  void collect_gathered() {
+    choose_gathered();
+    if (job_.positions && !all_are_codes()) {  // then these count for nothing
+      for_gathered_blocks([&](std::size_t b, std::size_t block) { leave_out(block, &values_[b * scan_block]); });
+      choose_gathered();
     }
-    const std::uint32_t* masks = chosen_.data();
-    for (const Stretch& stretch : gathered_) {
-      ask_for_positions(stretch.first_block, stretch.count, masks);
-      masks += stretch.count;
-    }
-  }
-
-  // ... and collected.
-  void collect_chosen() {
-    open_ = true;
     const std::uint32_t* masks = chosen_.data();
     for (const Stretch& stretch : gathered_) {
       enter(stretch.cell);
@@ -185,7 +165,7 @@ class ScanQuery {
     }
     gathered_.clear();
     chosen_.clear();
-    values_.clear();
+    valued_ = 0;
     width_ = 0;
   }
 
@@ -205,13 +185,54 @@ class ScanQuery {
   };
   static constexpr double infinity_ = std::numeric_limits<double>::infinity();
 
-  // Of the codes that passed, the positions will be wanted.
-  void ask_for_positions(std::size_t first_block, std::size_t count, const std::uint32_t* masks) const {
-#ifdef __GNUC__
-    for (std::size_t b = 0; job_.positions && b < count; ++b)
-      for (std::uint32_t mask = masks[b]; mask; mask &= mask - 1)
-        __builtin_prefetch(job_.positions + (first_block + b) * scan_block + trailing_zeros(mask));
-#endif
+  void choose_gathered() {
+    if (valued_ < chosen_.size()) return;
+    const float kth = bound_kth_least(values_.data(), valued_ * scan_block, job_.k, folded_);
+    const auto most = static_cast<float>(kth + width_);
+    for (std::size_t b = 0; b < valued_; ++b) chosen_[b] = at_most(&values_[b * scan_block], most);
+  }
+
+  // Whether there is a code at all places chosen, which are few: there is none where it was deleted or filtered out.
+  bool all_are_codes() const {
+    if (valued_ < chosen_.size()) return true;
+    bool codes = true;
+    for_gathered_blocks([&](std::size_t b, std::size_t block) {
+      for (std::uint32_t mask = chosen_[b]; mask; mask &= mask - 1)
+        codes &= job_.positions[block * scan_block + static_cast<std::size_t>(trailing_zeros(mask))] >= 0;
+    });
+    return codes;
+  }
+
+  template <class Do>
+  void for_gathered_blocks(const Do& todo) const {
+    std::size_t b = 0;
+    for (const Stretch& stretch : gathered_)
+      for (std::size_t i = 0; i < stretch.count; ++i) todo(b++, stretch.first_block + i);
+  }
+
+  // Places without a code are never chosen.
+  void leave_out(std::size_t block, float* values) const {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    const std::int64_t* positions = job_.positions + block * scan_block;
+    for (std::size_t i = 0; i < scan_block; ++i) values[i] = positions[i] < 0 ? infinity : values[i];
+  }
+
+  // Scores and offers the codes found; returns how many of them were too far.
+  std::size_t score_hits() {
+    scores_.resize(hits_.size());
+    for (std::size_t h = 0; h < hits_.size(); ++h)
+      scores_[h] = exact_score(job_, exact_, unit_, offset_, hits_[h], exact_.disagreement(job_, hits_[h]));
+    std::size_t missed = 0;
+    for (std::size_t h = 0; h < hits_.size(); ++h) {
+      if (!best.admits(scores_[h])) {
+        ++missed;
+        continue;
+      }
+      const std::int64_t id = job_.positions ? job_.positions[hits_[h]] : static_cast<std::int64_t>(hits_[h]);
+      if (id >= 0) best.offer({scores_[h], id});
+    }
+    hits_.clear();
+    return missed;
   }
 
   void enter(std::size_t cell) {
@@ -252,8 +273,7 @@ class ScanQuery {
     fine_.sums(job_, block, sums);
     for (std::size_t i = 0; i < scan_block; ++i) out[i] = base_ + slope_ * sums[i];
     if (job_.terms()) add_terms(start, out);
-    if (job_.positions && (job_.holes || block == last_block_))
-      for (std::size_t i = 0; i < scan_block; ++i) out[i] = job_.positions[start + i] < 0 ? infinity : out[i];
+    if (job_.positions && block == last_block_) leave_out(block, out);  // which has padding
     for (std::size_t i = job_.n - start; i < scan_block; ++i) out[i] = infinity;
   }
 
@@ -269,17 +289,6 @@ class ScanQuery {
       for (std::size_t i = start; i < start + scan_block; ++i, ++out)
         *out = offset + (job_.bias ? job_.bias[i] : job_.bias0) + *out / job_.reach[i];
     }
-  }
-
-  // No less than the least score of a gathered code that may be among the k best.
-  float most_of_gathered() {
-    std::size_t size = values_.size();
-    if (size < job_.k) return std::numeric_limits<float>::infinity();
-    // The less of each pair, again and again: the k-th least of those left is no less than that of all, and close.
-    folded_ = values_;
-    for (; size % 2 == 0 && size >= 4 * job_.k; size /= 2)
-      for (std::size_t i = 0; i < size / 2; ++i) folded_[i] = std::min(folded_[i], folded_[size / 2 + i]);
-    return static_cast<float>(kth_least(folded_.data(), size, job_.k) + width_);
   }
 
   void build(double most) {
@@ -313,9 +322,12 @@ class ScanQuery {
   FineTables fine_;
   float slope_ = 0, base_ = 0;             // of least scores in fine sums
   double rounding_ = 0, rounded_off_ = 0;  // of least scores in float; how much less they are than scores
+  std::vector<std::size_t> hits_;          // codes that passed, and their scores
+  std::vector<double> scores_;
   std::vector<Stretch> gathered_;
   std::vector<std::uint32_t> chosen_;
-  std::vector<float> values_, folded_;
+  std::vector<float> values_, folded_;  // the former of as many blocks as follow
+  std::size_t valued_ = 0;
   double width_ = 0;  // the most that was rounded off of those
   Tables tables_;
   double built_for_ = 0;
@@ -348,8 +360,7 @@ inline void prune_all(const ScanJob& job, const std::vector<ScanQuery*>& ready, 
   for (ScanQuery* query : ready)
     if (query->open()) {
       query->gather(query->cell(), at, blocks);
-      query->choose();
-      query->collect_chosen();
+      query->collect_gathered();
     }
   for (const bool wide : {false, true}) {
     order.clear();
@@ -435,31 +446,24 @@ class ProbeScan {
  public:
   explicit ProbeScan(const ScanJob& job) : job_(job), query_(job), longest_(longest_chunk(job)), masks_(longest_) {}
 
-  void begin(std::size_t query) {
+  void scan(std::size_t query) {
     number_ = query;
+    probe_ = 0;
     query_.start(query);
-    probe_ = at_ = end_ = 0;
     enter();
-    gather();
-  }
-
-  // What it waits for was asked for in `begin`: there is time for another query's in between.
-  void finish() {
-    query_.collect_chosen();
     ScanQuery* const one = &query_;
     while (probe_ < job_.probe_count) {
       if (!query_.prepare(probe_)) {
         pass(end_ - at_);
       } else if (query_.open()) {
         gather();
-        query_.collect_chosen();
       } else {
         const std::size_t blocks = std::min(longest_, end_ - at_);
         prune_group<1>(job_, &one, at_, blocks, masks_);
         pass(blocks);
       }
     }
-    query_.best.write(job_.scores + number_ * job_.k, job_.ids + number_ * job_.k);
+    query_.best.write(job_.scores + query * job_.k, job_.ids + query * job_.k);
   }
 
  private:
@@ -470,7 +474,7 @@ class ProbeScan {
       left -= blocks;
       pass(blocks);
     }
-    query_.choose();
+    query_.collect_gathered();
   }
 
   void pass(std::size_t blocks) {
@@ -497,7 +501,7 @@ class ProbeScan {
   std::size_t number_ = 0, probe_ = 0, at_ = 0, end_ = 0;
 };
 
-// Each query by itself, two of them in turn; by their first cell, so that those who share it find it in cache.
+// Each query by itself; by their first cell, so that those who share it find it in cache.
 inline void scan_apart(const ScanJob& job) {
   constexpr std::size_t share = 16;
   std::vector<std::size_t> order(job.queries);
@@ -506,16 +510,8 @@ inline void scan_apart(const ScanJob& job) {
     return job.probes[a * job.probe_count] < job.probes[b * job.probe_count];
   });
   run_tasks((job.queries + share - 1) / share, job.threads, [&] {
-    return [&job, &order, one = std::make_unique<ProbeScan>(job),
-            other = std::make_unique<ProbeScan>(job)](std::size_t task) mutable {
-      const std::size_t first = task * share, end = std::min(first + share, job.queries);
-      one->begin(order[first]);
-      for (std::size_t q = first + 1; q < end; ++q) {
-        other->begin(order[q]);
-        one->finish();
-        std::swap(one, other);
-      }
-      one->finish();
+    return [&job, &order, probing = std::make_unique<ProbeScan>(job)](std::size_t task) {
+      for (std::size_t i = task * share; i < std::min((task + 1) * share, job.queries); ++i) probing->scan(order[i]);
     };
   });
 }

@@ -356,38 +356,60 @@ def test_the_native_boundary_refuses_what_would_read_out_of_bounds() -> None:
         cells.search(one, unit, 1, 1, None, np.zeros((1, 2)), ids[:63])
 
 
-@pytest.mark.parametrize(("n", "d", "count"), [(0, 3, 5), (1, 1, 1), (37, 16, 100), (33, 7, 1024), (5, 40, 17)])
-def test_nearest_points_equal_the_oracle(isa: str, n: int, d: int, count: int) -> None:
-    rng = np.random.default_rng(count)
-    x, points = rng.standard_normal((n, d)), rng.standard_normal((count, d))
-    half = (points * points).sum(1) / 2
-    values = half - x @ points.T
-    np.testing.assert_array_equal(_core.nearest(x, np.ascontiguousarray(points.T), half, 2), values.argmin(1))
-    near = _core.NearestPoints(points, half)
-    for k in {1, min(3, count), min(70, count), count}:
-        found, products = near.search(x, k, 2)
-        assert all(len(set(row)) == k for row in found)
-        np.testing.assert_allclose(products, np.take_along_axis(x @ points.T, found, 1), atol=1e-12)
-        least = np.sort(values, axis=1)[:, :k]  # nearest first
-        np.testing.assert_allclose(np.take_along_axis(values, found, 1), least, atol=1e-5)
-        np.testing.assert_array_equal(
-            np.concatenate([near.search(row, k, 1)[0] for row in np.split(x, n)]) if n else found, found
-        )
-
-
-def test_nearest_points_beyond_the_range_of_float(isa: str) -> None:
-    points = np.random.default_rng(0).standard_normal((50, 4))
-    found, _ = _core.NearestPoints(points, np.ones(50)).search(np.full((3, 4), 1e100), 7, 1)
-    assert found.shape == (3, 7) and all(len(set(row)) == 7 for row in found) and found.min() >= 0 and found.max() < 50
-
-
-def test_nearest_points_that_do_not_fit() -> None:
-    points = np.zeros((5, 4))
-    with pytest.raises(ValueError, match="half"):
-        _core.NearestPoints(points, np.zeros(4))
-    for x, k in ((np.zeros((1, 3)), 1), (np.zeros((1, 4)), 0), (np.zeros((1, 4)), 6)):
-        with pytest.raises(ValueError, match="fit"):
-            _core.NearestPoints(points, np.zeros(5)).search(x, k, 1)
+@pytest.mark.parametrize("deleted", [0.0, 0.02, 0.9])
+@pytest.mark.parametrize("kind", ["bits", "side byte", "terms", "byte terms"])
+@pytest.mark.parametrize("size", [1e-3, 1e12])
+def test_the_first_codes_of_probes(isa: str, kind: str, deleted: float, size: float) -> None:
+    """Chosen by sums of 12 bits where there is no limit yet, from cells of very different sizes."""
+    rng = np.random.default_rng(7)
+    sizes = np.array([1, 0, 31, 33, 500, 5, 2500, 1800, 0, 64])
+    n, m, queries, cells = int(sizes.sum()), 57, 9, len(sizes)
+    of_cell = np.repeat(np.arange(cells), sizes)
+    side = int(kind == "side byte")
+    bits = rng.random((n, m)) < 0.5
+    bits[n // 2 :] = bits[: n - n // 2]  # ties
+    codes = np.packbits(bits, axis=1)
+    if side:
+        codes = np.hstack([codes, rng.integers(0, 256, (n, 1), dtype=np.uint8)])
+    blocks, positions, ends = cell_blocks(codes, of_cell, cells)
+    weights = np.round(rng.standard_normal((queries, m)) * 2**18).astype(np.int32)
+    units = np.full(queries, size * 2.0**-20)
+    signs = bits.astype(np.int64) * 2 - 1
+    sums = signs @ weights.T.astype(np.int64)
+    scores = ((np.abs(weights.astype(np.int64)).sum(1) - sums) // 2).astype(np.float64)
+    side_weights = None
+    arguments = [None, None, 0.0, side, positions, ends]
+    if side:
+        side_weights = rng.integers(0, 2**15, (queries, 1)).astype(np.int32)
+        scores = scores + codes[:, -1:].astype(np.int64) * side_weights.T
+    at = np.where(positions >= 0, positions, 0)
+    if kind == "terms":
+        scale, bias = -rng.uniform(0.5, 2, n).astype(np.float32), (size * rng.random(n)).astype(np.float32)
+        arguments[:2] = np.where(positions >= 0, scale[at], 0), np.where(positions >= 0, bias[at], 0)
+        scores = bias.astype(float)[:, None] + scale.astype(float)[:, None] * (sums * units)
+    elif kind == "byte terms":
+        reach, bias = rng.integers(0, 256, (2, n)).astype(np.uint8)
+        ranges = [0.3, 0.004, -size, size / 100]
+        arguments += [np.where(positions >= 0, v[at], np.uint8(0)) for v in (reach, bias)] + [ranges]
+        scale = -0.5 / (ranges[0] + ranges[1] * reach.astype(float))
+        scores = (ranges[2] + ranges[3] * bias.astype(float))[:, None] + scale[:, None] * (sums * units)
+    else:
+        scores = scores * units
+    offsets = rng.standard_normal((queries, cells)) * 10 * size
+    scores = offsets.T[of_cell] + scores
+    base = _core.ScanBase(blocks, len(positions), m, *arguments)
+    live = rng.random(n) >= deleted
+    masked = None if deleted == 0 else np.where((positions >= 0) & live[at], positions, -1)
+    for probes in (1, 4, cells):
+        chosen = np.array([rng.permutation(cells)[:probes] for _ in range(queries)])
+        visited = np.take_along_axis(offsets, chosen, 1)
+        for k in (1, 10, 40, 700, 3000):
+            found, ids = base.search(weights, units, k, 1, side_weights, visited, masked, chosen)
+            for q in range(queries):
+                inside = np.flatnonzero(live & np.isin(of_cell, chosen[q]))
+                order = inside[np.lexsort((inside, scores[inside, q]))[:k]]
+                assert ids[q, : len(order)].tolist() == order.tolist() and (ids[q, len(order) :] == -1).all()
+                np.testing.assert_array_equal(found[q, : len(order)], scores[order, q])
 
 
 def test_a_large_base_is_read_once_for_many_queries(isa: str) -> None:

@@ -29,14 +29,23 @@ def refine(correlations: Annotated[NDArray[numpy.float32], dict(shape=(None, Non
     Improve code rows in place, scales too; returns c.b and b.G b of every row.
     """
 
-class NearestPoints:
-    """Points among which the nearest are found."""
+def round_weights(values: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], at_least: float) -> tuple[Any, Any]:
+    """
+    Rows as integers below 2^24 times a power of two each, NaN where a value is not finite.
+    """
 
-    def __init__(self, points: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], half: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+class FormMaker:
+    """Makes queries ready for the scan."""
 
-    def search(self, x: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], count: int, threads: int) -> tuple[Any, Any]:
+    def __init__(self, frame: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, points: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None = None, half: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None: ...
+
+    @overload
+    def make(self, x: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], at_least: float, probes: int, threads: int) -> tuple[Any, Any, Any, Any, Any, Any]: ...
+
+    @overload
+    def make(self, x: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], at_least: float, probes: int, threads: int) -> tuple[Any, Any, Any, Any, Any, Any]:
         """
-        The points k of least half[k] - x @ points[k], nearest first, and x @ points[k].
+        Weights, units, totals, squares, nearest points and products with these (native/form.hpp).
         """
 
 class ScanBase:

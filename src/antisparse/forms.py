@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from antisparse._arrays import Float64Array
-from antisparse._core import NearestPoints, project
+from antisparse._core import FormMaker, project
+from antisparse._core import round_weights as round_rows
 from antisparse.codes import hamming_distances, unpack
 from antisparse.encoders.base import Encoder
 from antisparse.encoders.choose import Method
@@ -89,23 +90,21 @@ class Forms:
         step, low = np.zeros(()), np.zeros(())
         if side and not inner:
             step, low = np.asarray(encoder.bias_step_) / 4, np.asarray(encoder.bias_low_)
-        exact = np.asarray(Q, np.float64)
-        if inner:
-            exact = exact + encoder.mean_  # which `reduce` takes off
-        reduced = encoder.reduce(exact)
-        weights, units = round_weights(encoder.query_weights(reduced, "projection"), at_least=2 * float(step.max()))
-        # All of q, PCA or not; not by BLAS, whose order of operations depends on the batch.
-        centred = reduced if encoder.components_ is None else exact - encoder.mean_
-        constant = (centred * (-2 * encoder.mean_ if inner else centred)).sum(axis=1)
-        offsets, visited = constant[:, None], None
-        if encoder.cell_means is not None:  # ||q - mean - m_k||^2
-            columns, lengths, points = self._cells
-            if probes is None or probes >= len(lengths):
-                products: Float64Array = project(reduced, columns, threads)
-            else:
-                visited, products = points.search(reduced, probes, threads)
-                lengths = lengths[visited]
-            offsets = offsets + lengths - 2 * products
+        maker, lengths = self._maker
+        some = probes if lengths is not None and probes is not None and probes < len(lengths) else 0
+        plain: npt.NDArray[Any] = Q if encoder.components_ is None else self._reduced(Q)
+        if plain.dtype != np.float32:
+            plain = np.asarray(plain, np.float64)
+        weights, units, totals, squares, nearest, products = maker.make(
+            np.ascontiguousarray(plain), 2 * float(step.max()), some, threads
+        )
+        _check_units(units)
+        visited = nearest if some else None
+        offsets = self._constant(Q, squares)[:, None]
+        if lengths is not None:  # ||q - mean - m_k||^2
+            if visited is None:
+                products = project(self._reduced(Q), self._columns, threads)
+            offsets = offsets + (lengths if visited is None else lengths[visited]) - 2 * products
         if has_terms(encoder):
             return Form(weights, units, None, offsets, True, "reconstruction", self._metric, visited)
         side_weights = None
@@ -115,15 +114,39 @@ class Forms:
             if visited is not None and step.ndim:
                 step, low = step[visited], low[visited]
             side_weights = np.round(np.broadcast_to(step / units[:, None], (len(Q), count))).astype(np.int32)
-        offsets = offsets + (low - 2 * (np.abs(weights).sum(axis=1) * units)[:, None])
+        offsets = offsets + (low - 2 * totals[:, None])
         return Form(weights, 4 * units, side_weights, offsets, False, "reconstruction", self._metric, visited)
 
+    def _constant(self, Q: npt.NDArray[Any], squares: Float64Array) -> Float64Array:
+        """``||q - mean||^2``, of all of q, PCA or not; or ``-2 q . mean``."""
+        mean, inner = self._encoder.mean_, self._metric == "ip"
+        if not inner and self._encoder.components_ is None:
+            return squares
+        # Not by BLAS, whose order of operations depends on the batch.
+        products = np.asarray(Q, np.float64) * (-2 * mean) if inner else (Q - mean) ** 2
+        constant: Float64Array = products.sum(axis=1)
+        return constant
+
+    def _reduced(self, Q: npt.NDArray[Any]) -> Float64Array:
+        """Reduced queries; not centred for an inner product."""
+        exact = np.asarray(Q, np.float64)
+        return self._encoder.reduce(exact + self._encoder.mean_ if self._metric == "ip" else exact)
+
     @cached_property
-    def _cells(self) -> tuple[Float64Array, Float64Array, NearestPoints]:
-        """The means as columns, what their lengths count for, and the search among them."""
-        means = np.ascontiguousarray(self._encoder.cell_means)
+    def _maker(self) -> tuple[FormMaker, Float64Array | None]:
+        """What makes forms of queries, reduced where there is PCA; and what the cells' lengths count for."""
+        encoder = self._encoder
+        shift = encoder.mean_ if encoder.components_ is None and self._metric != "ip" else None
+        frame = np.ascontiguousarray(encoder.matrix_)
+        if encoder.cell_means is None:
+            return FormMaker(frame, shift), None
+        means = np.ascontiguousarray(encoder.cell_means)
         lengths = np.zeros(len(means)) if self._metric == "ip" else (means * means).sum(axis=1)
-        return np.ascontiguousarray(means.T), lengths, NearestPoints(means, lengths / 2)
+        return FormMaker(frame, shift, means, lengths / 2), lengths
+
+    @cached_property
+    def _columns(self) -> Float64Array:
+        return np.ascontiguousarray(np.asarray(self._encoder.cell_means).T)
 
 
 def has_side(encoder: Encoder) -> bool:
@@ -142,14 +165,15 @@ def round_weights(weights: Float64Array, at_least: float = 0.0) -> tuple[npt.NDA
 
     The power of two is such that `at_least`, too, is below 2^23 of them.
     """
-    largest = np.abs(weights).max(axis=1, initial=at_least)
-    if not np.isfinite(largest).all():
-        row = int(np.argmin(np.isfinite(largest)))
+    rounded, units = round_rows(np.ascontiguousarray(weights), at_least)
+    _check_units(units)
+    return rounded, units
+
+
+def _check_units(units: Float64Array) -> None:
+    if not np.isfinite(units).all():
+        row = int(np.argmin(np.isfinite(units)))
         raise InputError(f"Q row {row} is too large: its weights overflow; scale the vectors down")
-    units: Float64Array = np.ldexp(1.0, np.where(largest > 0, np.maximum(np.frexp(largest)[1] - 23, -1022), 0))
-    scaled = weights / units[:, None]
-    np.rint(scaled, out=scaled)
-    return scaled.astype(np.int32), units
 
 
 def unit_rows(X: npt.NDArray[Any], name: str) -> Float64Array:

@@ -24,7 +24,7 @@ from antisparse.index.store import FolderStore, MemoryStore, State, new_folder
 from antisparse.layout import Ids, Scanner
 from antisparse.search import best_of, bytes_per_vector, check_metric, check_search, checked_queries
 
-_CHUNK_QUERIES = 512
+_CHUNK_QUERIES = 2048
 _SEGMENT_ROWS = 1 << 20  # codes that an add holds back before it writes a segment
 _TIER, _SMALLEST = 8, 1024  # so many segments of like size are made one
 _MOST_ID = 2**63 - 1  # the id after the largest fits int64
