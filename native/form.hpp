@@ -33,7 +33,7 @@ struct Points {
       : all(count),
         stride(padded<double>(d)),
         panels(points, d, count, 1, d),
-        half(panels.count * Panels<float>::width),
+        half((count + 31) / 32 * 32),
         rows(count * stride) {
     for (std::size_t k = 0; k < all; ++k)
       for (std::size_t i = 0; i < d; ++i) rows[k * stride + i] = points[k * d + i];

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -18,17 +19,22 @@ namespace antisparse::ANTISPARSE_ISA {
 // Integers below 2^24 times a power of two, which is returned: sums of integers are exact in any order. `at_least`,
 // too, is below 2^23 of that unit. NaN where a value is not finite.
 inline double round_row(const double* values, std::size_t count, double at_least, std::int32_t* out) {
-  double largest = at_least;
-  bool finite = true;
-  for (std::size_t i = 0; i < count; ++i) {
-    const double size = std::abs(values[i]);
-    largest = size > largest ? size : largest;
-    finite &= size <= std::numeric_limits<double>::max();
-  }
-  if (!finite) return std::numeric_limits<double>::quiet_NaN();
+  constexpr std::size_t lanes = 8;
+  double largest[lanes] = {at_least}, zeros[lanes] = {};  // NaN where there is a value that is not finite
+  const auto meet = [&](std::size_t lane, double value) {
+    const double size = std::abs(value);
+    largest[lane] = size > largest[lane] ? size : largest[lane];
+    zeros[lane] += 0 * value;
+  };
+  std::size_t at = 0;
+  for (; at + lanes <= count; at += lanes)
+    for (std::size_t lane = 0; lane < lanes; ++lane) meet(lane, values[at + lane]);
+  for (; at < count; ++at) meet(0, values[at]);
+  const double most = *std::max_element(largest, largest + lanes);
+  if (std::accumulate(zeros, zeros + lanes, 0.0) != 0) return std::numeric_limits<double>::quiet_NaN();
   int exponent = 0;
-  std::frexp(largest, &exponent);
-  exponent = largest > 0 ? std::max(exponent - 23, -1022) : 0;
+  std::frexp(most, &exponent);
+  exponent = most > 0 ? std::max(exponent - 23, -1022) : 0;
   const double inverse = std::ldexp(1.0, -exponent);
   constexpr double round =
       6755399441055744.0;  // 1.5 * 2^52: what is added to it is rounded to an integer, half to even
@@ -51,12 +57,11 @@ class FormMaker {
         d_(job.frame->d),
         stride_(padded<double>(d_)),
         columns_(job.frame->count * Panels<double>::width),
-        points_(job.points ? job.points->panels.count * Panels<float>::width : 0),
+        points_(job.points ? job.points->half.size() : 0),
         x_(rows * stride_),
         projected_(rows * columns_),
         single_(job.points ? rows * d_ : 0),
-        values_(rows * points_),
-        minima_(job.points ? job.points->panels.count : 0) {}
+        values_(rows * points_) {}
 
   // The queries from `first` on.
   void make(std::size_t first) {
@@ -64,7 +69,7 @@ class FormMaker {
     for (std::size_t v = 0; v < count; ++v) {
       double* x = &x_[v * stride_];
       const std::size_t from = (first + v) * d_;
-      for (std::size_t i = 0; i < d_; ++i) x[i] = job_.single ? job_.single[from + i] : job_.x[from + i];
+      job_.single ? std::copy_n(job_.single + from, d_, x) : std::copy_n(job_.x + from, d_, x);
       for (std::size_t i = 0; job_.shift && i < d_; ++i) x[i] -= job_.shift[i];
       job_.squares[first + v] = dot(x, x, stride_);
     }
@@ -110,36 +115,29 @@ class FormMaker {
 
   // The nearest of the points whose products with a query are given, in order_.
   void choose(float* values) {
-    using P = Pack<float>;
-    constexpr std::size_t width = Panels<float>::width;
     constexpr float infinity = std::numeric_limits<float>::infinity();
     const Points& points = *job_.points;
-    for (std::size_t p = 0; p < points.panels.count; ++p) {
-      P low = P::all(infinity);
-      for (std::size_t j = p * width; j < (p + 1) * width; j += P::lanes) {
-        // A product beyond the range of float counts as last, and never as unordered.
-        const P value = min(P::load(&points.half[j]) - P::load(values + j), P::all(infinity));
-        value.store(values + j);
-        low = min(value, low);
-      }
-      minima_[p] = least(low);
+    // A product beyond the range of float counts as last, and never as unordered.
+    for (std::size_t k = 0; k < points_; ++k) {
+      const float value = points.half[k] - values[k];
+      values[k] = value < infinity ? value : infinity;
     }
-    // At least `probes` points are no further than the probes-th least of the panels' minima: others are out.
-    const float bound = job_.probes == 1 ? *std::min_element(minima_.begin(), minima_.end())
-                                         : bound_kth_least(minima_.data(), minima_.size(), job_.probes, folded_);
+    const float bound = bound_kth_least(values, points_, job_.probes, folded_);
     order_.clear();
-    for (std::size_t p = 0; p < points.panels.count; ++p)
-      for (std::size_t k = p * width; minima_[p] <= bound && k < std::min((p + 1) * width, points.all); ++k)
-        if (values[k] <= bound) order_.emplace_back(values[k], static_cast<std::uint32_t>(k));
+    for (std::size_t at = 0; at < points_; at += 32)
+      for (std::uint32_t mask = at_most(values + at, bound); mask; mask &= mask - 1) {
+        const std::size_t k = at + static_cast<std::size_t>(trailing_zeros(mask));
+        if (k < points.all) order_.emplace_back(values[k], static_cast<std::uint32_t>(k));
+      }
     const auto last = order_.begin() + static_cast<std::ptrdiff_t>(job_.probes);
     std::partial_sort(order_.begin(), last, order_.end());
   }
 
   const FormJob& job_;
-  std::size_t d_, stride_, columns_, points_;  // columns and points padded to panels
+  std::size_t d_, stride_, columns_, points_;  // columns and points padded
   Aligned<double> x_, projected_;
   Aligned<float> single_, values_;
-  std::vector<float> minima_, folded_;
+  std::vector<float> folded_;
   std::vector<std::pair<float, std::uint32_t>> order_;
 };
 

@@ -19,6 +19,7 @@
 
 #include "aligned.hpp"
 #include "query.hpp"
+#include "select.hpp"
 
 namespace antisparse::ANTISPARSE_ISA {
 
@@ -339,16 +340,6 @@ inline void FineTables::sums(const ScanJob& job, std::size_t block, std::uint16_
   }
 }
 
-// Which of 32 values are at most `most`.
-inline std::uint32_t at_most(const float* values, float most) {
-  std::uint32_t mask = 0;
-  for (int p = 0; p < 4; ++p) {
-    const __m256 below = _mm256_cmp_ps(eight(values + 8 * p), _mm256_set1_ps(most), _CMP_LE_OQ);
-    mask |= static_cast<std::uint32_t>(_mm256_movemask_ps(below)) << 8 * p;
-  }
-  return mask;
-}
-
 // As prune_narrow, by wide sums.
 template <int queries>
 inline void prune_wide(const ScanJob& job, std::size_t first, std::size_t count, const std::uint8_t* const* tables,
@@ -393,12 +384,6 @@ inline void FineTables::sums(const ScanJob& job, std::size_t block, std::uint16_
   block_sums(job, block, high_.data(), none_.data(), high);
   block_sums(job, block, low_.data(), factors_.data(), low);
   for (std::size_t i = 0; i < scan_block; ++i) out[i] = static_cast<std::uint16_t>(64 * high[i] + low[i]);
-}
-
-inline std::uint32_t at_most(const float* values, float most) {
-  std::uint32_t mask = 0;
-  for (std::size_t i = 0; i < scan_block; ++i) mask |= static_cast<std::uint32_t>(values[i] <= most) << i;
-  return mask;
 }
 
 template <int queries>

@@ -1,15 +1,23 @@
 // One query of a scan: exact scores by 4-bit tables, and the k best so far.
 #pragma once
 
+#ifndef ANTISPARSE_ISA
+#error "define ANTISPARSE_ISA (the namespace of the instruction set) before including query.hpp"
+#endif
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
 #include <vector>
 
+#ifdef ANTISPARSE_TARGET_AVX2
+#include <immintrin.h>
+#endif
+
 #include "scan.hpp"
 
-namespace antisparse {
+namespace antisparse::ANTISPARSE_ISA {
 
 // For every 4 bits, the sum of |W_j| over those that disagree with the sign of W_j, exactly.
 class ExactTables {
@@ -19,17 +27,12 @@ class ExactTables {
   void fill(const ScanJob& job, std::size_t query) {
     const std::int32_t* weights = job.weights + query * job.bits;
     const std::size_t bits = job.bits, bytes = job.bytes - job.side;
-    for (std::size_t nibble = 0; nibble < 2 * bytes - job.nibble; ++nibble) {
-      std::int32_t own[4];  // of the bits of value 8, 4, 2, 1
-      for (std::size_t bit = 0; bit < 4; ++bit)
-        own[bit] = 4 * nibble + bit < bits ? weights[4 * nibble + bit] : 0;  // padding never counts
-      // Bit j set disagrees with W_j < 0, clear with W_j > 0: setting it adds -W_j.
-      std::int32_t* sums = &sums_[16 * nibble];
-      sums[0] = std::max(own[0], 0) + std::max(own[1], 0) + std::max(own[2], 0) + std::max(own[3], 0);
-      sums[1] = sums[0] - own[3];
-      for (std::size_t value = 0; value < 2; ++value) sums[2 + value] = sums[value] - own[2];
-      for (std::size_t value = 0; value < 4; ++value) sums[4 + value] = sums[value] - own[1];
-      for (std::size_t value = 0; value < 8; ++value) sums[8 + value] = sums[value] - own[0];
+    const std::size_t whole = bits / 4, all = 2 * bytes - job.nibble;
+    for (std::size_t nibble = 0; nibble < whole; ++nibble) fill_nibble(weights + 4 * nibble, &sums_[16 * nibble]);
+    for (std::size_t nibble = whole; nibble < all; ++nibble) {
+      std::int32_t own[4] = {};  // padding never counts
+      if (nibble == whole) std::copy(weights + 4 * whole, weights + bits, own);
+      fill_nibble(own, &sums_[16 * nibble]);
     }
     total = side_total = 0;
     for (std::size_t j = 0; j < bits; ++j) total += std::abs(static_cast<std::int64_t>(weights[j]));
@@ -79,6 +82,30 @@ class ExactTables {
   std::vector<std::int32_t> side_weights;
 
  private:
+  // From the weights of the bits of value 8, 4, 2, 1. Bit j set disagrees with W_j < 0, clear with W_j > 0: setting it
+  // adds -W_j.
+  static void fill_nibble(const std::int32_t* own, std::int32_t* sums) {
+    const std::int32_t none = std::max(own[0], 0) + std::max(own[1], 0) + std::max(own[2], 0) + std::max(own[3], 0);
+#ifdef ANTISPARSE_TARGET_AVX2
+    const auto where = [](std::int32_t weight, __m256i set) {
+      return _mm256_and_si256(_mm256_set1_epi32(weight), set);
+    };
+    __m256i eight = _mm256_set1_epi32(none);
+    eight = _mm256_sub_epi32(eight, where(own[1], _mm256_setr_epi32(0, 0, 0, 0, -1, -1, -1, -1)));
+    eight = _mm256_sub_epi32(eight, where(own[2], _mm256_setr_epi32(0, 0, -1, -1, 0, 0, -1, -1)));
+    eight = _mm256_sub_epi32(eight, where(own[3], _mm256_setr_epi32(0, -1, 0, -1, 0, -1, 0, -1)));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(sums), eight);
+    eight = _mm256_sub_epi32(eight, _mm256_set1_epi32(own[0]));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(sums + 8), eight);
+#else
+    sums[0] = none;
+    sums[1] = sums[0] - own[3];
+    for (std::size_t value = 0; value < 2; ++value) sums[2 + value] = sums[value] - own[2];
+    for (std::size_t value = 0; value < 4; ++value) sums[4 + value] = sums[value] - own[1];
+    for (std::size_t value = 0; value < 8; ++value) sums[8 + value] = sums[value] - own[0];
+#endif
+  }
+
   std::vector<std::int32_t> sums_;
 };
 
@@ -178,4 +205,4 @@ class Best {
   std::vector<Candidate> found_;
 };
 
-}  // namespace antisparse
+}  // namespace antisparse::ANTISPARSE_ISA

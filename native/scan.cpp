@@ -2,9 +2,11 @@
 
 #include <limits>
 
+#define ANTISPARSE_ISA portable
 #include "query.hpp"
 
 namespace antisparse {
+using namespace portable;
 
 void score_codes(const ScoreJob& job) {
   const ScanJob& base = *job.base;

@@ -11,16 +11,6 @@
 
 namespace antisparse::ANTISPARSE_ISA {
 
-inline int trailing_zeros(std::uint32_t mask) {
-#ifdef __GNUC__
-  return __builtin_ctz(mask);
-#else
-  int count = 0;
-  while (!(mask >> count & 1)) ++count;
-  return count;
-#endif
-}
-
 // Whether eight masks are all zero, as nearly all are.
 inline bool none(const std::uint32_t* masks) {
   std::uint64_t pairs[4];

@@ -1,4 +1,4 @@
-// A bound on the k-th least of many values.
+// The least of many values: a bound on the k-th, and which are within it.
 #pragma once
 
 #include <algorithm>
@@ -6,6 +6,10 @@
 #include <cstdint>
 #include <limits>
 #include <vector>
+
+#ifdef ANTISPARSE_TARGET_AVX2
+#include <immintrin.h>
+#endif
 
 namespace antisparse::ANTISPARSE_ISA {
 
@@ -27,12 +31,41 @@ inline float bound_kth_least(const float* values, std::size_t size, std::size_t 
     return folded[k - 1];
   }
   // Of few, the least that k are not above: no branch depends on the values.
-  std::uint32_t below[128] = {};
+  std::uint32_t below[128];
+  std::fill_n(below, size, 0);
   for (std::size_t j = 0; j < size; ++j)
     for (std::size_t i = 0; i < size; ++i) below[i] += folded[j] <= folded[i];
   float least = infinity;
   for (std::size_t i = 0; i < size; ++i) least = std::min(least, below[i] >= k ? folded[i] : infinity);
   return least;
 }
+
+inline int trailing_zeros(std::uint32_t mask) {
+#ifdef __GNUC__
+  return __builtin_ctz(mask);
+#else
+  int count = 0;
+  while (!(mask >> count & 1)) ++count;
+  return count;
+#endif
+}
+
+// Which of 32 values are at most `most`.
+#ifdef ANTISPARSE_TARGET_AVX2
+inline std::uint32_t at_most(const float* values, float most) {
+  std::uint32_t mask = 0;
+  for (int p = 0; p < 4; ++p) {
+    const __m256 below = _mm256_cmp_ps(_mm256_loadu_ps(values + 8 * p), _mm256_set1_ps(most), _CMP_LE_OQ);
+    mask |= static_cast<std::uint32_t>(_mm256_movemask_ps(below)) << 8 * p;
+  }
+  return mask;
+}
+#else
+inline std::uint32_t at_most(const float* values, float most) {
+  std::uint32_t mask = 0;
+  for (std::size_t i = 0; i < 32; ++i) mask |= static_cast<std::uint32_t>(values[i] <= most) << i;
+  return mask;
+}
+#endif
 
 }  // namespace antisparse::ANTISPARSE_ISA
