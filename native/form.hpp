@@ -1,58 +1,78 @@
 // Queries made ready for the scan: projected on the frame, rounded to integers, and their nearest cells.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 #include "aligned.hpp"
 
 namespace antisparse {
 
 // The columns of a matrix (d x count) by panels of 64 bytes, so that a row vector meets several at once.
-template <class T>
 struct Panels {
-  static constexpr std::size_t width = alignment / sizeof(T);
-  Panels() = default;
-  Panels(const double* m, std::size_t dimension, std::size_t columns, std::size_t row_stride, std::size_t column_stride)
+  static constexpr std::size_t width = alignment / sizeof(double);
+  Panels(const double* m, std::size_t dimension, std::size_t columns)
       : d(dimension), count((columns + width - 1) / width), packed(count * width * dimension) {
-    for (std::size_t k = 0; k < columns; ++k)
-      for (std::size_t i = 0; i < d; ++i)
-        packed[(k / width * d + i) * width + k % width] = static_cast<T>(m[i * row_stride + k * column_stride]);
+    for (std::size_t i = 0; i < d; ++i)
+      for (std::size_t k = 0; k < columns; ++k) packed[(k / width * d + i) * width + k % width] = m[i * columns + k];
   }
-  const T* panel(std::size_t p) const { return &packed[p * d * width]; }
+  const double* panel(std::size_t p) const { return &packed[p * d * width]; }
 
-  std::size_t d = 0, count = 0;
-  Aligned<T> packed;
+  std::size_t d, count;
+  Aligned<double> packed;
 };
 
-// Points, ready for finding the nearest of them: in float to choose them, and in double for their products.
+// Points, ready for finding the nearest of them: rounded to 16 bits to leave out most of them, and in double.
 struct Points {
+  static constexpr std::size_t width = 16;  // points a panel: of each two numbers, of all the next two, and so on
+  static constexpr double longest = 32767;  // of a rounded vector: so the product of two fits 32 bits
   Points() = default;
-  Points(const double* points, const double* halves, std::size_t count, std::size_t d)
+  Points(const double* points, const double* halves, std::size_t count, std::size_t dimension)
       : all(count),
+        d(dimension),
         stride(padded<double>(d)),
-        panels(points, d, count, 1, d),
+        pairs((d + 1) / 2),
         half((count + 31) / 32 * 32),
-        rows(count * stride) {
-    for (std::size_t k = 0; k < all; ++k)
-      for (std::size_t i = 0; i < d; ++i) rows[k * stride + i] = points[k * d + i];
+        rows(count * stride),
+        exact_half(halves, halves + count),
+        panels((count + width - 1) / width * width * 2 * pairs) {
+    for (std::size_t k = 0; k < all; ++k) {
+      double square = 0;
+      for (std::size_t i = 0; i < d; ++i) {
+        rows[k * stride + i] = points[k * d + i];
+        square += points[k * d + i] * points[k * d + i];
+      }
+      size = std::max(size, std::sqrt(square));
+      largest_half = std::max(largest_half, std::abs(halves[k]));
+    }
     for (std::size_t k = 0; k < half.size(); ++k)  // padding is last of all
-      half[k] = k < all ? static_cast<float>(halves[k]) : std::numeric_limits<float>::infinity();
+      half[k] = k < all && largest_half < 1e30 ? static_cast<float>(halves[k]) : std::numeric_limits<float>::infinity();
+    if (!(size > 0 && size < 1e30)) return;
+    for (std::size_t k = 0; k < all; ++k)
+      for (std::size_t i = 0; i < d; ++i)
+        panels[(k / width * pairs + i / 2) * 2 * width + k % width * 2 + i % 2] =
+            static_cast<std::int16_t>(std::lround(points[k * d + i] * (longest / size)));
   }
-  std::size_t all = 0, stride = 0;
-  Panels<float> panels;
+
+  std::size_t all = 0, d = 0, stride = 0, pairs = 0;
+  double size = 0, largest_half = 0;  // the greatest length of a point, and half
   Aligned<float> half;
   Aligned<double> rows;
+  std::vector<double> exact_half;
+  Aligned<std::int16_t> panels;
 };
 
 // For every row x, from which `shift` is taken: x A, rounded, and ||x||^2; and of the points m_k the `probes` of least
-// half_k - x.m_k, chosen in float, nearest first, with the products x.m_k in double.
+// half_k - x.m_k, nearest first, with the products x.m_k.
 struct FormJob {
   const float* single = nullptr;  // n x d, or
   const double* x = nullptr;      // n x d
   const double* shift = nullptr;  // d, or null
-  const Panels<double>* frame = nullptr;
+  const Panels* frame = nullptr;
   std::size_t n = 0, bits = 0, probes = 0;
   const Points* points = nullptr;  // or null: with probes = 0
   double at_least = 0;

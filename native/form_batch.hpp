@@ -3,10 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <numeric>
-#include <utility>
 #include <vector>
+
+#ifdef ANTISPARSE_TARGET_AVX2
+#include <immintrin.h>
+#endif
 
 #include "aligned.hpp"
 #include "form.hpp"
@@ -47,6 +51,39 @@ inline void round_rows(const double* values, std::size_t n, std::size_t count, d
   for (std::size_t i = 0; i < n; ++i) units[i] = round_row(values + i * count, count, at_least, rounded + i * count);
 }
 
+// The products of 16 points, by pairs of their numbers, with `tile` vectors.
+template <std::size_t tile>
+inline void multiply_pairs(const std::int16_t* panel, const std::int16_t* vectors, std::size_t pairs, std::int32_t* out,
+                           std::size_t out_stride) {
+#ifdef ANTISPARSE_TARGET_AVX2
+  __m256i sums[tile][2];
+  for (std::size_t v = 0; v < tile; ++v) sums[v][0] = sums[v][1] = _mm256_setzero_si256();
+  for (std::size_t i = 0; i < pairs; ++i) {
+    const auto* points = reinterpret_cast<const __m256i*>(panel + 2 * Points::width * i);
+    const __m256i low = _mm256_load_si256(points), high = _mm256_load_si256(points + 1);
+    for (std::size_t v = 0; v < tile; ++v) {
+      std::int32_t pair;
+      std::memcpy(&pair, vectors + 2 * (v * pairs + i), sizeof pair);
+      const __m256i both = _mm256_set1_epi32(pair);
+      sums[v][0] = _mm256_add_epi32(sums[v][0], _mm256_madd_epi16(low, both));
+      sums[v][1] = _mm256_add_epi32(sums[v][1], _mm256_madd_epi16(high, both));
+    }
+  }
+  for (std::size_t v = 0; v < tile; ++v)
+    for (std::size_t h = 0; h < 2; ++h)
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + v * out_stride + 8 * h), sums[v][h]);
+#else
+  for (std::size_t v = 0; v < tile; ++v) {
+    std::int32_t sums[Points::width] = {};
+    for (std::size_t i = 0; i < pairs; ++i)
+      for (std::size_t k = 0; k < Points::width; ++k)
+        for (std::size_t j = 0; j < 2; ++j)
+          sums[k] += std::int32_t{panel[2 * (Points::width * i + k) + j]} * vectors[2 * (v * pairs + i) + j];
+    std::copy_n(sums, Points::width, out + v * out_stride);
+  }
+#endif
+}
+
 // A few queries at a time, so that all they need stays in cache.
 class FormMaker {
  public:
@@ -56,12 +93,13 @@ class FormMaker {
       : job_(job),
         d_(job.frame->d),
         stride_(padded<double>(d_)),
-        columns_(job.frame->count * Panels<double>::width),
+        columns_(job.frame->count * Panels::width),
         points_(job.points ? job.points->half.size() : 0),
         x_(rows * stride_),
         projected_(rows * columns_),
-        single_(job.points ? rows * d_ : 0),
-        values_(rows * points_) {}
+        rounded_(job.points ? rows * 2 * job.points->pairs : 0),
+        sums_(rows * points_),
+        values_(points_) {}
 
   // The queries from `first` on.
   void make(std::size_t first) {
@@ -73,7 +111,10 @@ class FormMaker {
       for (std::size_t i = 0; job_.shift && i < d_; ++i) x[i] -= job_.shift[i];
       job_.squares[first + v] = dot(x, x, stride_);
     }
-    multiply(*job_.frame, x_.data(), stride_, count, projected_.data(), columns_);
+    for (std::size_t p = 0; p < job_.frame->count; ++p)
+      for (std::size_t v = 0; v < count; v += tile_)
+        combine_panel<double, tile_>(&projected_[v * columns_ + p * Panels::width], columns_, job_.frame->panel(p),
+                                     &x_[v * stride_], stride_, d_);
     for (std::size_t v = 0; v < count; ++v) {
       std::int32_t* weights = job_.weights + (first + v) * job_.bits;
       const double unit = round_row(&projected_[v * columns_], job_.bits, job_.at_least, weights);
@@ -89,45 +130,66 @@ class FormMaker {
  private:
   static constexpr std::size_t tile_ = 6;
 
-  // out = x m, the rows of x and of out so far apart; a panel stays in cache while all rows pass it.
-  template <class T>
-  static void multiply(const Panels<T>& m, const T* x, std::size_t stride, std::size_t count, T* out,
-                       std::size_t width) {
-    for (std::size_t p = 0; p < m.count; ++p)
-      for (std::size_t v = 0; v < count; v += tile_)
-        combine_panel<T, tile_>(out + v * width + p * Panels<T>::width, width, m.panel(p), x + v * stride, stride, m.d);
-  }
+  struct Near {
+    double value;
+    std::uint32_t point;
+    double product;
+    bool operator<(const Near& other) const {
+      return value < other.value || (value == other.value && point < other.point);
+    }
+  };
 
   // The nearest points.
   void find(std::size_t first, std::size_t count) {
     const Points& points = *job_.points;
-    for (std::size_t v = 0; v < count; ++v)
-      for (std::size_t i = 0; i < d_; ++i) single_[v * d_ + i] = static_cast<float>(x_[v * stride_ + i]);
-    multiply(points.panels, single_.data(), d_, count, values_.data(), points_);
+    const std::size_t width = 2 * points.pairs;
     for (std::size_t v = 0; v < count; ++v) {
-      choose(&values_[v * points_]);
+      const double size = std::sqrt(job_.squares[first + v]), scale = size > 0 ? Points::longest / size : 0;
+      for (std::size_t i = 0; i < d_; ++i)
+        rounded_[v * width + i] = round_to_16(scale < 1e30 ? x_[v * stride_ + i] * scale : 0);
+    }
+    for (std::size_t at = 0; at < points.all; at += Points::width)  // a panel stays in cache while all rows pass it
+      for (std::size_t v = 0; v < count; v += tile_)
+        multiply_pairs<tile_>(&points.panels[at * width], &rounded_[v * width], points.pairs, &sums_[v * points_ + at],
+                              points_);
+    for (std::size_t v = 0; v < count; ++v) {
+      choose(&x_[v * stride_], std::sqrt(job_.squares[first + v]), &sums_[v * points_]);
       for (std::size_t i = 0, to = (first + v) * job_.probes; i < job_.probes; ++i, ++to) {
-        job_.nearest[to] = order_[i].second;
-        job_.products[to] = dot(&x_[v * stride_], &points.rows[order_[i].second * points.stride], points.stride);
+        job_.nearest[to] = order_[i].point;
+        job_.products[to] = order_[i].product;
       }
     }
   }
 
-  // The nearest of the points whose products with a query are given, in order_.
-  void choose(float* values) {
+  static std::int16_t round_to_16(double x) {
+    return static_cast<std::int16_t>(static_cast<std::int32_t>(x + (x < 0 ? -0.5 : 0.5)));
+  }
+
+  // The nearest points of a query of a given length, whose products in 16 bits are `sums`: all that may be among them
+  // by exact products.
+  void choose(const double* x, double size, const std::int32_t* sums) {
     constexpr float infinity = std::numeric_limits<float>::infinity();
     const Points& points = *job_.points;
-    // A product beyond the range of float counts as last, and never as unordered.
-    for (std::size_t k = 0; k < points_; ++k) {
-      const float value = points.half[k] - values[k];
-      values[k] = value < infinity ? value : infinity;
+    const double product = size * points.size, largest = points.largest_half + product;
+    float bound = infinity;
+    if (product > 1e-30 && largest < 1e30) {
+      const auto step = static_cast<float>(product / (Points::longest * Points::longest));
+      for (std::size_t k = 0; k < points_; ++k) values_[k] = points.half[k] - step * static_cast<float>(sums[k]);
+      // Rounding moves a vector by half a unit a number at most, and with it a product by so much; float a little more.
+      const double moved = std::sqrt(static_cast<double>(d_)) * product / Points::longest * 1.01 + 1e-6 * largest;
+      bound = static_cast<float>(bound_kth_least(values_.data(), points_, job_.probes, folded_) + 2 * moved);
+    } else {
+      std::fill_n(values_.data(), points_, 0.0f);
     }
-    const float bound = bound_kth_least(values, points_, job_.probes, folded_);
     order_.clear();
     for (std::size_t at = 0; at < points_; at += 32)
-      for (std::uint32_t mask = at_most(values + at, bound); mask; mask &= mask - 1) {
+      for (std::uint32_t mask = at_most(&values_[at], bound); mask; mask &= mask - 1) {
         const std::size_t k = at + static_cast<std::size_t>(trailing_zeros(mask));
-        if (k < points.all) order_.emplace_back(values[k], static_cast<std::uint32_t>(k));
+        if (k >= points.all) break;
+        const double exact = dot(x, &points.rows[k * points.stride], points.stride),
+                     value = points.exact_half[k] - exact;
+        // One that is no number counts as last, and never as unordered.
+        order_.push_back({value < infinity ? value : infinity, static_cast<std::uint32_t>(k), exact});
       }
     const auto last = order_.begin() + static_cast<std::ptrdiff_t>(job_.probes);
     std::partial_sort(order_.begin(), last, order_.end());
@@ -136,9 +198,11 @@ class FormMaker {
   const FormJob& job_;
   std::size_t d_, stride_, columns_, points_;  // columns and points padded
   Aligned<double> x_, projected_;
-  Aligned<float> single_, values_;
+  Aligned<std::int16_t> rounded_;
+  Aligned<std::int32_t> sums_;
+  Aligned<float> values_;
   std::vector<float> folded_;
-  std::vector<std::pair<float, std::uint32_t>> order_;
+  std::vector<Near> order_;
 };
 
 inline void make_forms(const FormJob& job) {

@@ -349,7 +349,7 @@ class FormMaker {
  public:
   FormMaker(Matrix<double> frame, std::optional<Vector> shift, std::optional<Matrix<double>> points,
             std::optional<Vector> half)
-      : bits_(frame.shape(1)), frame_(frame.data(), frame.shape(0), bits_, bits_, 1) {
+      : bits_(frame.shape(1)), frame_(frame.data(), frame.shape(0), bits_) {
     if (shift) {
       if (shift->shape(0) != frame_.d) throw std::invalid_argument("the shift does not fit");
       shift_.assign(shift->data(), shift->data() + frame_.d);
@@ -399,7 +399,7 @@ class FormMaker {
 
  private:
   std::size_t bits_;
-  Panels<double> frame_;
+  Panels frame_;
   std::vector<double> shift_;
   Points points_;
 };
