@@ -20,6 +20,9 @@
 
 namespace antisparse::ANTISPARSE_ISA {
 
+// 1.5 * 2^52: what is added to it is rounded to an integer, half to even.
+constexpr double to_integer = 6755399441055744.0;
+
 // Integers below 2^24 times a power of two, which is returned: sums of integers are exact in any order. `at_least`,
 // too, is below 2^23 of that unit. NaN where a value is not finite.
 inline double round_row(const double* values, std::size_t count, double at_least, std::int32_t* out) {
@@ -40,9 +43,8 @@ inline double round_row(const double* values, std::size_t count, double at_least
   std::frexp(most, &exponent);
   exponent = most > 0 ? std::max(exponent - 23, -1022) : 0;
   const double inverse = std::ldexp(1.0, -exponent);
-  constexpr double round =
-      6755399441055744.0;  // 1.5 * 2^52: what is added to it is rounded to an integer, half to even
-  for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<std::int32_t>((values[i] * inverse + round) - round);
+  for (std::size_t i = 0; i < count; ++i)
+    out[i] = static_cast<std::int32_t>((values[i] * inverse + to_integer) - to_integer);
   return std::ldexp(1.0, exponent);
 }
 
@@ -144,9 +146,12 @@ class FormMaker {
     const Points& points = *job_.points;
     const std::size_t width = 2 * points.pairs;
     for (std::size_t v = 0; v < count; ++v) {
-      const double size = std::sqrt(job_.squares[first + v]), scale = size > 0 ? Points::longest / size : 0;
+      const double size = std::sqrt(job_.squares[first + v]);
+      const double scale = size > 1e-30 ? Points::longest / size : 0;
+      const double* x = &x_[v * stride_];
       for (std::size_t i = 0; i < d_; ++i)
-        rounded_[v * width + i] = round_to_16(scale < 1e30 ? x_[v * stride_ + i] * scale : 0);
+        rounded_[v * width + i] =
+            static_cast<std::int16_t>(static_cast<std::int32_t>((x[i] * scale + to_integer) - to_integer));
     }
     for (std::size_t at = 0; at < points.all; at += Points::width)  // a panel stays in cache while all rows pass it
       for (std::size_t v = 0; v < count; v += tile_)
@@ -159,10 +164,6 @@ class FormMaker {
         job_.products[to] = order_[i].product;
       }
     }
-  }
-
-  static std::int16_t round_to_16(double x) {
-    return static_cast<std::int16_t>(static_cast<std::int32_t>(x + (x < 0 ? -0.5 : 0.5)));
   }
 
   // The nearest points of a query of a given length, whose products in 16 bits are `sums`: all that may be among them
