@@ -7,13 +7,15 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy
 
 import antisparse
 from antisparse import _core
+
+Key = TypeVar("Key")
 
 
 def options(description: str | None) -> argparse.ArgumentParser:
@@ -36,7 +38,7 @@ def best(repeats: int, function: Callable[..., Any], *arguments: Any, **options:
     return min(times)
 
 
-def in_turn(repeats: int, functions: dict[str, Callable[[], Any]]) -> dict[str, float]:
+def in_turn(repeats: int, functions: dict[Key, Callable[[], Any]]) -> dict[Key, float]:
     """Seconds of the fastest call of each, called in turn: what disturbs one of them disturbs its neighbours too."""
     times = [{name: best(1, function) for name, function in functions.items()} for _ in range(repeats)]
     return {name: min(one[name] for one in times) for name in functions}
