@@ -131,8 +131,11 @@ class FineTables {
   // The sums of a block's codes: D / step, less than `slack` below it.
   void sums(const ScanJob& job, std::size_t block, std::uint16_t* out) const;
   double step() const { return step_; }
-  // Every entry is rounded down by less than 1, a side byte by less than 2, and all by the factors' own 1e-6.
-  double slack() const { return static_cast<double>(used_ / 16) + 1; }
+  // Every entry is rounded down by less than 1, unless the step is 1, a side byte by less than 2, and all by 1e-6.
+  double slack() const {
+    const std::size_t side = factors_.size();
+    return (step_ == 1 ? 0.0 : static_cast<double>(used_ / 16 - 2 * side) + 0.1) + 2 * static_cast<double>(side);
+  }
 
  private:
   // The integer parts of sums * factor, below 4096, in halves; the count is a multiple of 16.

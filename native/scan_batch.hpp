@@ -121,7 +121,7 @@ class ScanQuery {
     }
     missed += score_hits();
     // Passed in vain too often for narrow sums to be worth their speed.
-    if (!tables_.wide() && count >= 32 && missed * 48 > count * scan_block) {
+    if (!open_ && !tables_.wide() && count >= 32 && missed * 48 > count * scan_block) {
       prefer_wide_ = true;
       built_ = false;
     }
@@ -133,7 +133,7 @@ class ScanQuery {
     gathered_.push_back({cell, first_block, count});
     chosen_.resize(chosen_.size() + count, ~std::uint32_t{0});
     if (!by_fine()) return;
-    if (values_.size() < chosen_.size() * scan_block) values_.resize(2 * chosen_.size() * scan_block);
+    if (values_.size() < chosen_.size() * scan_block) values_.resize(chosen_.size() * scan_block);
     float* values = &values_[valued_ * scan_block];
     for (std::size_t b = 0; b < count; ++b) least_scores(first_block + b, values + b * scan_block);
     valued_ += count;
@@ -363,6 +363,9 @@ inline void prune_all(const ScanJob& job, const std::vector<ScanQuery*>& ready, 
   }
 }
 
+// Blocks to find a first limit in, by fine sums.
+inline std::size_t first_blocks(const ScanJob& job) { return std::clamp<std::size_t>(job.k / 8, 64, 1024); }
+
 // How many blocks stay in cache while all queries pass them.
 inline std::size_t longest_chunk(const ScanJob& job) {
   const std::size_t block_bytes = scan_block * (job.bytes + (job.scale ? 8 : job.reach_bytes ? 2 : 0));
@@ -374,9 +377,9 @@ inline std::size_t longest_chunk(const ScanJob& job) {
 inline void scan_blocks(const ScanJob& job, std::vector<std::unique_ptr<ScanQuery>>& queries, std::size_t first,
                         std::size_t end) {
   const std::size_t longest = longest_chunk(job);
-  std::vector<std::uint32_t> masks(4 * longest);
+  std::vector<std::uint32_t> masks(4 * std::max(longest, first_blocks(job)));
   std::vector<ScanQuery*> ready, order;
-  std::size_t length = 4, cell = 0, blocks = 0;
+  std::size_t length = first_blocks(job), cell = 0, blocks = 0;
   for (std::size_t at = first; at < end; at += blocks, length = std::min(2 * length, longest)) {
     blocks = std::min(length, end - at);
     if (job.cells) {
@@ -394,7 +397,7 @@ inline void scan_blocks(const ScanJob& job, std::vector<std::unique_ptr<ScanQuer
 // longer than what each of them has seen: what they find there sets the limits for the rest.
 inline void scan_cells(const ScanJob& job, std::vector<std::unique_ptr<ScanQuery>>& queries, std::size_t first) {
   const std::size_t longest = longest_chunk(job);
-  std::vector<std::uint32_t> masks(4 * longest);
+  std::vector<std::uint32_t> masks(4 * std::max(longest, first_blocks(job)));
   std::vector<ScanQuery*> ready, order;
   struct Visit {
     std::uint32_t query, probe;
@@ -424,7 +427,7 @@ inline void scan_cells(const ScanJob& job, std::vector<std::unique_ptr<ScanQuery
         seen = std::min(seen, query->seen);
         ready.push_back(query);
       }
-      blocks = std::min(std::max<std::size_t>(seen, 1), end - at);
+      blocks = std::min(std::max(seen, first_blocks(job)), end - at);
       for (ScanQuery* query : ready) query->seen += blocks;
       prune_all(job, ready, order, at, blocks, masks);
     }
@@ -458,7 +461,7 @@ class ProbeScan {
 
  private:
   void gather() {
-    for (std::size_t left = std::max<std::size_t>(64, job_.k / 8); left > 0 && probe_ < job_.probe_count;) {
+    for (std::size_t left = first_blocks(job_); left > 0 && probe_ < job_.probe_count;) {
       const std::size_t blocks = std::min(left, end_ - at_);
       query_.gather(probe_, at_, blocks);
       left -= blocks;
