@@ -97,10 +97,11 @@ class FormMaker {
         stride_(padded<double>(d_)),
         columns_(job.frame->count * Panels::width),
         points_(job.points ? job.points->half.size() : 0),
-        x_(rows * stride_),
-        projected_(rows * columns_),
-        rounded_(job.points ? rows * 2 * job.points->pairs : 0),
-        sums_(rows * points_),
+        held_(std::min(rows, (job.n + tile_ - 1) / tile_ * tile_)),
+        x_(held_ * stride_),
+        projected_(held_ * columns_),
+        rounded_(job.points ? held_ * 2 * job.points->pairs : 0),
+        sums_(held_ * points_),
         values_(points_) {}
 
   // The queries from `first` on.
@@ -197,7 +198,7 @@ class FormMaker {
   }
 
   const FormJob& job_;
-  std::size_t d_, stride_, columns_, points_;  // columns and points padded
+  std::size_t d_, stride_, columns_, points_, held_;  // columns and points padded; queries there is room for
   Aligned<double> x_, projected_;
   Aligned<std::int16_t> rounded_;
   Aligned<std::int32_t> sums_;
