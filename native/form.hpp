@@ -9,22 +9,9 @@
 #include <vector>
 
 #include "aligned.hpp"
+#include "project.hpp"
 
 namespace antisparse {
-
-// The columns of a matrix (d x count) by panels of 64 bytes, so that a row vector meets several at once.
-struct Panels {
-  static constexpr std::size_t width = alignment / sizeof(double);
-  Panels(const double* m, std::size_t dimension, std::size_t columns)
-      : d(dimension), count((columns + width - 1) / width), packed(count * width * dimension) {
-    for (std::size_t i = 0; i < d; ++i)
-      for (std::size_t k = 0; k < columns; ++k) packed[(k / width * d + i) * width + k % width] = m[i * columns + k];
-  }
-  const double* panel(std::size_t p) const { return &packed[p * d * width]; }
-
-  std::size_t d, count;
-  Aligned<double> packed;
-};
 
 // Points, ready for finding the nearest of them: rounded to 16 bits to leave out most of them, and in double.
 struct Points {

@@ -13,12 +13,8 @@ namespace antisparse::ANTISPARSE_ISA {
 
 inline void project(const ProjectJob& job) {
   using T = double;
-  constexpr std::size_t panel = alignment / sizeof(T), tile = 6, chunk = 40 * tile;
-  const std::size_t panels = (job.columns + panel - 1) / panel;
-  Aligned<T> packed(panels * job.d * panel);
-  for (std::size_t i = 0; i < job.d; ++i)
-    for (std::size_t j = 0; j < job.columns; ++j)
-      packed[(j / panel * job.d + i) * panel + j % panel] = job.m[i * job.columns + j];
+  constexpr std::size_t panel = Panels::width, tile = 6, chunk = 40 * tile;
+  const Panels packed(job.m, job.d, job.columns);
   run_tasks((job.n + chunk - 1) / chunk, job.threads, [&] {
     return [&, rows = Aligned<T>(tile * job.d), out = Aligned<T>(tile * panel)](std::size_t task) mutable {
       const std::size_t end = std::min((task + 1) * chunk, job.n);
@@ -28,8 +24,8 @@ inline void project(const ProjectJob& job) {
         T least[tile];
         std::fill_n(least, tile, std::numeric_limits<T>::infinity());
         if (job.nearest) std::fill_n(job.nearest + row, count, std::int64_t{0});
-        for (std::size_t p = 0; p < panels; ++p) {
-          combine_panel<T, tile>(out.data(), panel, &packed[p * job.d * panel], rows.data(), job.d, job.d);
+        for (std::size_t p = 0; p < packed.count; ++p) {
+          combine_panel<T, tile>(out.data(), panel, packed.panel(p), rows.data(), job.d, job.d);
           const std::size_t width = std::min(panel, job.columns - p * panel);
           for (std::size_t v = 0; v < count; ++v) {
             if (job.out) std::copy_n(&out[v * panel], width, job.out + (row + v) * job.columns + p * panel);

@@ -64,14 +64,11 @@ class Tables {
   // For codes with D up to about `bound`. Wide entries stay below 64, so that four add up in a byte.
   void build(const ExactTables& exact, double bound, bool wide) {
     wide_ = wide;
-    std::int32_t largest = 1;
-    for (std::size_t i = 0; wide && i < exact.nibbles() - 2 * exact.side_weights.size(); ++i)
-      largest = std::max(largest, exact.largest(i));
     const double most = std::min(bound, static_cast<double>(exact.total + exact.side_total));
     // The largest entry; a wide sum of them all must fit 16 bits.
     const int cap = wide ? std::min<int>(63, static_cast<int>(65535 / exact.nibbles())) : 255;
     // Below 1 a step gains nothing: the sums are integers.
-    step_ = std::max(wide ? static_cast<double>(largest) / cap : most / 254, 1.0);
+    step_ = std::max(wide ? static_cast<double>(exact.largest()) / cap : most / 254, 1.0);
     // Rounded down; the factor keeps the rounding of the quotient itself from reaching the next integer.
     inverse_ = static_cast<float>(step_ == 1 ? 1 : (1 - 1e-6) / step_);
     most_ = static_cast<float>(cap);
@@ -112,11 +109,9 @@ class FineTables {
 
   void build(const ExactTables& exact) {
     const std::size_t side = exact.side_weights.size();
-    std::int32_t largest = 1;
-    for (std::size_t i = 0; i < exact.nibbles() - 2 * side; ++i) largest = std::max(largest, exact.largest(i));
     // Side bytes go to the sums of the low halves, and all sums fit 16 bits.
     const auto total = static_cast<double>(exact.total + exact.side_total);
-    step_ = std::max({largest / 4095.0, total / 65000, 1.0});
+    step_ = std::max({exact.largest() / 4095.0, total / 65000, 1.0});
     split(exact.nibble(0), used_ - 32 * side, static_cast<float>(step_ == 1 ? 1 : (1 - 1e-6) / step_), high_.data(),
           low_.data());
     factors_.clear();
@@ -138,7 +133,7 @@ class FineTables {
   }
 
  private:
-  // The integer parts of sums * factor, below 4096, in halves; the count is a multiple of 16.
+  // The integer parts of sums * factor, below 4096, in halves.
   static void split(const std::int32_t* sums, std::size_t count, float factor, std::uint8_t* high, std::uint8_t* low) {
     for (std::size_t i = 0; i < count; ++i) {
       const auto entry = static_cast<std::int32_t>(static_cast<float>(sums[i]) * factor);

@@ -74,8 +74,13 @@ class ExactTables {
   // The 16 sums of one nibble.
   const std::int32_t* nibble(std::size_t i) const { return &sums_[16 * i]; }
   std::size_t nibbles() const { return sums_.size() / 16; }
-  // The greatest of the 16: what any two opposite ones add up to.
-  std::int32_t largest(std::size_t i) const { return sums_[16 * i] + sums_[16 * i + 15]; }
+  // The greatest sum of a nibble that is no side byte's, at least 1: of 16, what any two opposite ones add up to.
+  std::int32_t largest() const {
+    std::int32_t most = 1;
+    for (std::size_t i = 0; i < nibbles() - 2 * side_weights.size(); ++i)
+      most = std::max(most, sums_[16 * i] + sums_[16 * i + 15]);
+    return most;
+  }
 
   std::int64_t total = 0;       // T
   std::int64_t side_total = 0;  // the most that side bytes add to D

@@ -160,12 +160,9 @@ def has_terms(encoder: Encoder) -> bool:
     return encoder.reconstructs and not has_side(encoder) and not encoder.code_layout_.nibble
 
 
-def round_weights(weights: Float64Array, at_least: float = 0.0) -> tuple[npt.NDArray[np.int32], Float64Array]:
-    """Weights as integers below 2^24 times a power of two, one a query: sums of integers are exact in any order.
-
-    The power of two is such that `at_least`, too, is below 2^23 of them.
-    """
-    rounded, units = round_rows(np.ascontiguousarray(weights), at_least)
+def round_weights(weights: Float64Array) -> tuple[npt.NDArray[np.int32], Float64Array]:
+    """Weights as integers below 2^24 times a power of two, one a query: sums of integers are exact in any order."""
+    rounded, units = round_rows(np.ascontiguousarray(weights), 0.0)
     _check_units(units)
     return rounded, units
 
