@@ -60,12 +60,13 @@ struct FormJob {
   const double* x = nullptr;      // n x d
   const double* shift = nullptr;  // d, or null
   const Panels* frame = nullptr;
-  std::size_t n = 0, bits = 0, probes = 0;
+  std::size_t n = 0, columns = 0, probes = 0;
+  bool words = false;              // columns are words, 16 for every four bits (scan.hpp)
   const Points* points = nullptr;  // or null: with probes = 0
   double at_least = 0;
-  std::int32_t* weights = nullptr;  // n x bits
+  std::int32_t* weights = nullptr;  // n x columns
   double* units = nullptr;          // n; NaN where a weight is not finite
-  double* totals = nullptr;         // n: the sum of |weight|, times the unit
+  double* totals = nullptr;         // n: T of scan.hpp, times the unit
   double* squares = nullptr;        // n
   std::int64_t* nearest = nullptr;  // n x probes
   double* products = nullptr;       // n x probes

@@ -119,11 +119,17 @@ class FormMaker {
         combine_panel<double, tile_>(&projected_[v * columns_ + p * Panels::width], columns_, job_.frame->panel(p),
                                      &x_[v * stride_], stride_, d_);
     for (std::size_t v = 0; v < count; ++v) {
-      std::int32_t* weights = job_.weights + (first + v) * job_.bits;
-      const double unit = round_row(&projected_[v * columns_], job_.bits, job_.at_least, weights);
+      std::int32_t* weights = job_.weights + (first + v) * job_.columns;
+      double unit = round_row(&projected_[v * columns_], job_.columns, job_.at_least, weights);
       std::int64_t total = 0;
-      if (!(unit == unit)) std::fill_n(weights, job_.bits, 0);
-      for (std::size_t j = 0; j < job_.bits; ++j) total += std::abs(weights[j]);
+      if (!(unit == unit)) std::fill_n(weights, job_.columns, 0);
+      if (job_.words) {
+        for (std::size_t j = 0; j < job_.columns; j += 16)
+          total += 2 * *std::max_element(weights + j, weights + j + 16);
+        unit /= 2;
+      } else {
+        for (std::size_t j = 0; j < job_.columns; ++j) total += std::abs(weights[j]);
+      }
       job_.units[first + v] = unit;
       job_.totals[first + v] = static_cast<double>(total) * unit;
     }

@@ -6,6 +6,7 @@
 #include "refine.hpp"
 #include "scan.hpp"
 #include "spread.hpp"
+#include "words.hpp"
 
 namespace antisparse {
 
@@ -18,6 +19,7 @@ struct Kernels {
   MakeForms make_forms;
   RoundRows round_rows;
   Refine refine;
+  FindWords find_words;
 };
 
 extern const Kernels portable_kernels;

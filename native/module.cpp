@@ -121,7 +121,8 @@ class ScanBase {
 
   ScanBase(Codes blocks, std::size_t n, std::size_t bits, std::optional<Terms> scale, std::optional<Terms> bias,
            float bias0, std::size_t side, std::optional<Longs> positions, std::optional<Longs> cell_ends,
-           std::optional<Bytes> reach_bytes, std::optional<Bytes> bias_bytes, std::vector<double> ranges, bool nibble)
+           std::optional<Bytes> reach_bytes, std::optional<Bytes> bias_bytes, std::vector<double> ranges, bool nibble,
+           bool words)
       : blocks_(blocks),
         scale_(scale),
         bias_(bias),
@@ -132,7 +133,7 @@ class ScanBase {
     const std::size_t count = (n + scan_block - 1) / scan_block;
     if (bits == 0 || blocks.shape(0) != count || blocks.shape(1) != (bits + 7) / 8 + side ||
         blocks.shape(2) != scan_block || (side && (scale || reach_bytes)) || (scale && reach_bytes) ||
-        (nibble && (side || scale || reach_bytes || (bits - 1) % 8 > 3)))
+        (nibble && (side || scale || reach_bytes || (bits - 1) % 8 > 3)) || (words && bits % 4))
       throw std::invalid_argument("the blocks do not fit n and bits");
     base_.blocks = blocks.data();
     base_.n = n;
@@ -140,6 +141,7 @@ class ScanBase {
     base_.bytes = blocks.shape(1);
     base_.side = side;
     base_.nibble = nibble;
+    base_.words = words;
     base_.bias0 = bias0;
     if (cell_ends) {
       if (!positions || positions->shape(0) != n || n != count * scan_block || cell_ends->shape(0) == 0)
@@ -266,7 +268,7 @@ class ScanBase {
  private:
   ScanJob with(const Matrix<std::int32_t>& weights, const Vector& units,
                const std::optional<Matrix<std::int32_t>>& side_weights, std::size_t visited) const {
-    if (weights.shape(1) != base_.bits || units.shape(0) != weights.shape(0))
+    if (weights.shape(1) != base_.columns() || units.shape(0) != weights.shape(0))
       throw std::invalid_argument("the weights do not fit the codes");
     bool within = true;
     for (const std::int32_t *w = weights.data(), *end = w + weights.size(); w < end; ++w)
@@ -348,8 +350,9 @@ nb::typed<nb::tuple, nb::any, nb::any> round_weights(Matrix<double> values, doub
 class FormMaker {
  public:
   FormMaker(Matrix<double> frame, std::optional<Vector> shift, std::optional<Matrix<double>> points,
-            std::optional<Vector> half)
-      : bits_(frame.shape(1)), frame_(frame.data(), frame.shape(0), bits_) {
+            std::optional<Vector> half, bool words)
+      : columns_(frame.shape(1)), words_(words), frame_(frame.data(), frame.shape(0), columns_) {
+    if (words && columns_ % word_count) throw std::invalid_argument("words come by 16");
     if (shift) {
       if (shift->shape(0) != frame_.d) throw std::invalid_argument("the shift does not fit");
       shift_.assign(shift->data(), shift->data() + frame_.d);
@@ -373,12 +376,13 @@ class FormMaker {
     job.shift = shift_.empty() ? nullptr : shift_.data();
     job.frame = &frame_;
     job.n = x.shape(0);
-    job.bits = bits_;
+    job.columns = columns_;
+    job.words = words_;
     job.probes = probes;
     job.points = probes ? &points_ : nullptr;
     job.at_least = at_least;
     job.threads = threads;
-    auto weights = array<std::int32_t>(job.n * bits_);
+    auto weights = array<std::int32_t>(job.n * columns_);
     auto units = array<double>(job.n), totals = array<double>(job.n), squares = array<double>(job.n);
     auto nearest = array<std::int64_t>(job.n * probes);
     auto products = array<double>(job.n * probes);
@@ -392,13 +396,14 @@ class FormMaker {
       nb::gil_scoped_release release;
       kernels().make_forms(job);
     }
-    return nb::make_tuple(owned(std::move(weights), {job.n, bits_}), owned(std::move(units), {job.n}),
+    return nb::make_tuple(owned(std::move(weights), {job.n, columns_}), owned(std::move(units), {job.n}),
                           owned(std::move(totals), {job.n}), owned(std::move(squares), {job.n}),
                           owned(std::move(nearest), {job.n, probes}), owned(std::move(products), {job.n, probes}));
   }
 
  private:
-  std::size_t bits_;
+  std::size_t columns_;
+  bool words_;
   Panels frame_;
   std::vector<double> shift_;
   Points points_;
@@ -454,6 +459,38 @@ nb::typed<nb::tuple, nb::any, nb::any> refine(
   return nb::make_tuple(owned(std::move(along), {job.n}), owned(std::move(size), {job.n}));
 }
 
+// The words of vectors, in place of what the code rows hold.
+nb::typed<nb::tuple, nb::any, nb::any> find_words(
+    Matrix<double> y, double factor, nb::ndarray<const float, nb::ndim<3>, nb::c_contig, nb::device::cpu> frame,
+    Matrix<float> gram, std::size_t moves, std::size_t tenure,
+    nb::ndarray<std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu> bits, unsigned threads) {
+  WordJob job;
+  job.n = y.shape(0);
+  job.d = y.shape(1);
+  job.groups = frame.shape(0);
+  const std::size_t columns = word_count * job.groups;
+  if (job.d == 0 || columns == 0 || columns >= (1 << 24) || frame.shape(1) != job.d || frame.shape(2) != word_count ||
+      gram.shape(0) != columns || gram.shape(1) != columns || bits.shape(0) != job.n ||
+      bits.shape(1) != (job.groups + 1) / 2)
+    throw std::invalid_argument("the arrays do not fit");
+  job.y = y.data();
+  job.factor = factor;
+  job.frame = frame.data();
+  job.gram = gram.data();
+  job.moves = moves;
+  job.tenure = tenure;
+  job.bits = bits.data();
+  job.threads = threads;
+  auto along = array<float>(job.n), size = array<float>(job.n);
+  job.along = along.get();
+  job.size = size.get();
+  {
+    nb::gil_scoped_release release;
+    kernels().find_words(job);
+  }
+  return nb::make_tuple(owned(std::move(along), {job.n}), owned(std::move(size), {job.n}));
+}
+
 }  // namespace
 
 NB_MODULE(_core, m) {
@@ -482,12 +519,16 @@ NB_MODULE(_core, m) {
         "flips"_a, "tenure"_a, "cosine"_a, "bits"_a.noconvert(), "threads"_a,
         "scales"_a.noconvert().none() = nb::none(), "turns"_a = 0, "least_scale"_a = 0,
         "Improve code rows in place, scales too; returns c.b and b.G b of every row.");
+  m.def("find_words", &find_words, "y"_a.noconvert(), "factor"_a, "frame"_a.noconvert(), "gram"_a.noconvert(),
+        "moves"_a, "tenure"_a, "bits"_a.noconvert(), "threads"_a,
+        "Write the words of vectors; returns c.x and x.G x of every row.");
   m.def("round_weights", &round_weights, "values"_a.noconvert(), "at_least"_a,
         "Rows as integers below 2^24 times a power of two each, NaN where a value is not finite.");
   nb::class_<FormMaker>(m, "FormMaker", "Makes queries ready for the scan.")
-      .def(nb::init<Matrix<double>, std::optional<Vector>, std::optional<Matrix<double>>, std::optional<Vector>>(),
-           "frame"_a.noconvert(), "shift"_a.noconvert().none() = nb::none(), "points"_a.noconvert().none() = nb::none(),
-           "half"_a.noconvert().none() = nb::none())
+      .def(
+          nb::init<Matrix<double>, std::optional<Vector>, std::optional<Matrix<double>>, std::optional<Vector>, bool>(),
+          "frame"_a.noconvert(), "shift"_a.noconvert().none() = nb::none(), "points"_a.noconvert().none() = nb::none(),
+          "half"_a.noconvert().none() = nb::none(), "words"_a = false)
       .def("make", &FormMaker::make<float>, "x"_a.noconvert(), "at_least"_a, "probes"_a, "threads"_a)
       .def("make", &FormMaker::make<double>, "x"_a.noconvert(), "at_least"_a, "probes"_a, "threads"_a,
            "Weights, units, totals, squares, nearest points and products with these (native/form.hpp).");
@@ -495,11 +536,12 @@ NB_MODULE(_core, m) {
       .def(nb::init<ScanBase::Codes, std::size_t, std::size_t, std::optional<ScanBase::Terms>,
                     std::optional<ScanBase::Terms>, float, std::size_t, std::optional<ScanBase::Longs>,
                     std::optional<ScanBase::Longs>, std::optional<ScanBase::Bytes>, std::optional<ScanBase::Bytes>,
-                    std::vector<double>, bool>(),
+                    std::vector<double>, bool, bool>(),
            "blocks"_a.noconvert(), "n"_a, "bits"_a, "scale"_a.noconvert().none(), "bias"_a.noconvert().none(),
            "bias0"_a, "side"_a = 0, "positions"_a.noconvert().none() = nb::none(),
            "cell_ends"_a.noconvert().none() = nb::none(), "reach_bytes"_a.noconvert().none() = nb::none(),
-           "bias_bytes"_a.noconvert().none() = nb::none(), "ranges"_a = std::vector<double>(), "nibble"_a = false)
+           "bias_bytes"_a.noconvert().none() = nb::none(), "ranges"_a = std::vector<double>(), "nibble"_a = false,
+           "words"_a = false)
       .def("search", &ScanBase::search, "weights"_a.noconvert(), "units"_a.noconvert(), "k"_a, "threads"_a,
            "side_weights"_a.noconvert().none() = nb::none(), "offsets"_a.noconvert().none() = nb::none(),
            "positions"_a.noconvert().none() = nb::none(), "probes"_a.noconvert().none() = nb::none())

@@ -64,7 +64,7 @@ class Tables {
   // For codes with D up to about `bound`. Wide entries stay below 64, so that four add up in a byte.
   void build(const ExactTables& exact, double bound, bool wide) {
     wide_ = wide;
-    const double most = std::min(bound, static_cast<double>(exact.total + exact.side_total));
+    const double most = std::min(bound, static_cast<double>(exact.most + exact.side_total));
     // The largest entry; a wide sum of them all must fit 16 bits.
     const int cap = wide ? std::min<int>(63, static_cast<int>(65535 / exact.nibbles())) : 255;
     // Below 1 a step gains nothing: the sums are integers.
@@ -110,7 +110,7 @@ class FineTables {
   void build(const ExactTables& exact) {
     const std::size_t side = exact.side_weights.size();
     // Side bytes go to the sums of the low halves, and all sums fit 16 bits.
-    const auto total = static_cast<double>(exact.total + exact.side_total);
+    const auto total = static_cast<double>(exact.most + exact.side_total);
     step_ = std::max({exact.largest() / 4095.0, total / 65000, 1.0});
     split(exact.nibble(0), used_ - 32 * side, static_cast<float>(step_ == 1 ? 1 : (1 - 1e-6) / step_), high_.data(),
           low_.data());

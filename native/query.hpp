@@ -19,23 +19,32 @@
 
 namespace antisparse::ANTISPARSE_ISA {
 
-// For every 4 bits, the sum of |W_j| over those that disagree with the sign of W_j, exactly.
+// For every 4 bits what they add to D, exactly: the sum of |W_j| over those that disagree with the sign of W_j, or what
+// a word's weight is below the greatest.
 class ExactTables {
  public:
-  explicit ExactTables(const ScanJob& job) : side_weights(job.side), sums_(job.bytes * 32) {}
+  explicit ExactTables(const ScanJob& job) : side_weights(job.side), words_(job.words), sums_(job.bytes * 32) {}
 
   void fill(const ScanJob& job, std::size_t query) {
-    const std::int32_t* weights = job.weights + query * job.bits;
+    const std::int32_t* weights = job.weights + query * job.columns();
     const std::size_t bits = job.bits, bytes = job.bytes - job.side;
     const std::size_t whole = bits / 4, all = 2 * bytes - job.nibble;
-    for (std::size_t nibble = 0; nibble < whole; ++nibble) fill_nibble(weights + 4 * nibble, &sums_[16 * nibble]);
+    total = most = side_total = 0;
+    for (std::size_t nibble = 0; nibble < whole; ++nibble) {
+      if (words_)
+        fill_words(weights + 16 * nibble, &sums_[16 * nibble]);
+      else
+        fill_nibble(weights + 4 * nibble, &sums_[16 * nibble]);
+    }
     for (std::size_t nibble = whole; nibble < all; ++nibble) {
       std::int32_t own[4] = {};  // padding never counts
       if (nibble == whole) std::copy(weights + 4 * whole, weights + bits, own);
       fill_nibble(own, &sums_[16 * nibble]);
     }
-    total = side_total = 0;
-    for (std::size_t j = 0; j < bits; ++j) total += std::abs(static_cast<std::int64_t>(weights[j]));
+    if (!words_) {
+      for (std::size_t j = 0; j < bits; ++j) total += std::abs(static_cast<std::int64_t>(weights[j]));
+      most = total;
+    }
     for (std::size_t j = 0; j < job.side; ++j) {
       const std::int32_t weight = job.side_weights[query * job.side + j];
       side_weights[j] = weight;
@@ -74,15 +83,18 @@ class ExactTables {
   // The 16 sums of one nibble.
   const std::int32_t* nibble(std::size_t i) const { return &sums_[16 * i]; }
   std::size_t nibbles() const { return sums_.size() / 16; }
-  // The greatest sum of a nibble that is no side byte's, at least 1: of 16, what any two opposite ones add up to.
+  // The greatest sum of a nibble that is no side byte's, at least 1. Of signs, what any two opposite ones add up to.
   std::int32_t largest() const {
-    std::int32_t most = 1;
-    for (std::size_t i = 0; i < nibbles() - 2 * side_weights.size(); ++i)
-      most = std::max(most, sums_[16 * i] + sums_[16 * i + 15]);
-    return most;
+    std::int32_t found = 1;
+    for (std::size_t i = 0; i < nibbles() - 2 * side_weights.size(); ++i) {
+      const std::int32_t* own = nibble(i);
+      found = std::max(found, words_ ? *std::max_element(own, own + 16) : own[0] + own[15]);
+    }
+    return found;
   }
 
   std::int64_t total = 0;       // T
+  std::int64_t most = 0;        // the greatest D that bits can have
   std::int64_t side_total = 0;  // the most that side bytes add to D
   std::vector<std::int32_t> side_weights;
 
@@ -111,6 +123,15 @@ class ExactTables {
 #endif
   }
 
+  // From the weights of 16 words.
+  void fill_words(const std::int32_t* own, std::int32_t* sums) {
+    const auto [low, high] = std::minmax_element(own, own + 16);
+    for (std::size_t value = 0; value < 16; ++value) sums[value] = *high - own[value];
+    total += 2 * static_cast<std::int64_t>(*high);
+    most += *high - *low;
+  }
+
+  bool words_;
   std::vector<std::int32_t> sums_;
 };
 

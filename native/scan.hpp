@@ -18,6 +18,10 @@
 // In place of a side byte, the last four bits of a code may be a number, of no more than 15: D counts weight * number
 // for it, the weight being one a query and cell.
 //
+// Four bits may be one of 16 words rather than four signs. A query then has a weight W_jv for each value v of each four
+// bits; with M_j the greatest of these, D = sum_j (M_j - W_jv), and T = 2 sum_j M_j makes S = T - 2 D twice the sum of
+// weights: the unit is half of theirs.
+//
 // Terms may be bytes: scale_i = -0.5 / (reach_low + reach_step * byte) and bias_i = bias_low + bias_step * byte, each
 // operation in double and rounded once.
 #pragma once
@@ -33,6 +37,7 @@ struct ScanJob {
   const std::uint8_t* blocks = nullptr;     // ceil(n / 32) blocks of 32 * bytes
   std::size_t n = 0, bits = 0, bytes = 0;   // positions; bits of a code; its bytes, side bytes included
   std::size_t side = 0;                     // side bytes
+  bool words = false;                       // four bits are a word; bits in whole fours
   bool nibble = false;                      // the low half of the last byte is a number; without side bytes
   const std::int64_t* positions = nullptr;  // the id of each position, -1 for padding; or null: the position itself
   const std::int64_t* cell_ends = nullptr;  // the block after the last of each cell; with positions only
@@ -48,7 +53,8 @@ struct ScanJob {
   bool unreachable = false;                                              // some reach is NaN
   float least_reach = 0, most_reach = 0, least_bias = 0, most_bias = 0;  // over all codes, NaN left out
 
-  const std::int32_t* weights = nullptr;       // queries x bits, |W_j| < 2^24
+  const std::int32_t* weights = nullptr;  // queries x columns, |W_j| < 2^24
+  std::size_t columns() const { return words ? 4 * bits : bits; }
   const std::int32_t* side_weights = nullptr;  // queries x side, or, with a nibble, queries x visited; in [0, 2^23)
   const double* offsets = nullptr;             // queries x cells, or, with probes, queries x probe_count
   const std::int64_t* probes = nullptr;        // queries x probe_count, each a cell; or null: all cells

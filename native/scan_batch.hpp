@@ -82,12 +82,12 @@ class ScanQuery {
       const double base = static_cast<double>(exact_.total) / 2 / tables_.step();
       const double size = (std::abs(score) + std::abs(offset_) + bias) * per;
       // The limits are formed in float: not where anything could leave its range, and with room for rounding.
-      const double largest = std::max({per, size, size * job_.most_reach, base});
+      const double largest = std::max({per, size, size * job_.most_reach, std::abs(base)});
       if (largest < 1e30 && (slope == 0 || std::abs(slope) > 1e-30) && per > 1e-30) {
         limit.slope = static_cast<float>(slope);
         limit.offset = static_cast<float>(-per * (job_.reach_bytes ? job_.bias_step : 1.0));
-        limit.base = static_cast<float>(base + 1e-6 * (size * job_.most_reach + base) + 1e-3);
-        limit.clamp = job_.unreachable || !(size * job_.most_reach + base < 1e9);
+        limit.base = static_cast<float>(base + 1e-6 * (size * job_.most_reach + std::abs(base)) + 1e-3);
+        limit.clamp = job_.unreachable || !(size * job_.most_reach + std::abs(base) < 1e9);
       }
     }
     if (!tables_.wide()) limit.flat = std::min(limit.flat, 255.0f);
@@ -247,7 +247,8 @@ class ScanQuery {
     const double unit = job_.terms() || job_.cells ? unit_ : 1, reach = job_.terms() ? job_.least_reach : 1;
     const double bias = job_.terms() ? std::max(std::abs(job_.least_bias), std::abs(job_.most_bias)) : 0;
     const auto total = static_cast<double>(exact_.total);
-    const double largest = std::abs(offset_) + bias + unit * (total + static_cast<double>(exact_.side_total)) / reach;
+    const double sums = std::max(std::abs(total), static_cast<double>(exact_.most + exact_.side_total));
+    const double largest = std::abs(offset_) + bias + unit * sums / reach;
     slope_ = static_cast<float>(unit * fine_.step());
     base_ = static_cast<float>(job_.terms() ? -unit * total / 2 : offset_);
     rounding_ = 1e-6 * largest;
@@ -291,12 +292,11 @@ class ScanQuery {
 
   // The largest D of a code whose score, less its offset, is at most `bound`.
   double most_disagreement(double bound) const {
-    const double total = static_cast<double>(exact_.total);
+    const auto total = static_cast<double>(exact_.total), most = static_cast<double>(exact_.most);
     if (!job_.terms())
-      return std::min(job_.cells ? std::max(bound / unit_, 1.0) : bound,
-                      total + static_cast<double>(exact_.side_total));
+      return std::min(job_.cells ? std::max(bound / unit_, 1.0) : bound, most + static_cast<double>(exact_.side_total));
     const double room = (bound - job_.least_bias) / unit_;
-    return std::min(std::max(total / 2 + room * (room > 0 ? job_.most_reach : job_.least_reach), 1.0), total);
+    return std::min(std::max(total / 2 + room * (room > 0 ? job_.most_reach : job_.least_reach), 1.0), most);
   }
 
   // What the limits count from: the part of the bias that all codes have.

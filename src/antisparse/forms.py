@@ -64,6 +64,11 @@ class Forms:
         if method == "reconstruction":
             return self._reconstruction(Q, probes, threads)
         encoder = self._encoder
+        if encoder.words:
+            raise UnsupportedError(
+                "words have no signs to compare: with frame='words' search by method='reconstruction', without a "
+                "shortlist"
+            )
         if encoder.cell_means is not None:
             raise UnsupportedError(
                 "signs relative to different means do not compare: with means > 1 search by method='reconstruction', "
@@ -139,10 +144,10 @@ class Forms:
         shift = encoder.mean_ if encoder.components_ is None and self._metric != "ip" else None
         frame = np.ascontiguousarray(encoder.matrix_)
         if encoder.cell_means is None:
-            return FormMaker(frame, shift), None
+            return FormMaker(frame, shift, words=encoder.words), None
         means = np.ascontiguousarray(encoder.cell_means)
         lengths = np.zeros(len(means)) if self._metric == "ip" else (means * means).sum(axis=1)
-        return FormMaker(frame, shift, means, lengths / 2), lengths
+        return FormMaker(frame, shift, means, lengths / 2, encoder.words), lengths
 
     @cached_property
     def _columns(self) -> Float64Array:

@@ -110,6 +110,7 @@ class Scanner:
         self._bits = encoder.code_layout_.n_bits
         self._side = int(has_side(encoder))
         self._nibble = encoder.code_layout_.nibble
+        self._words = encoder.words
         self._ranges: list[float] = []
         if layout.scale_bytes is not None:
             # scale_i = -2 s_i = -0.5 / reach_i, so that reach_i = 1 / (4 s_i).
@@ -136,6 +137,7 @@ class Scanner:
                 held.bias_bytes if coded else None,
                 self._ranges,
                 self._nibble,
+                self._words,
             )
         return self._scans[termed]
 

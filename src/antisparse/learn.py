@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -81,35 +82,13 @@ def learn_frame(
     X = float64_array(X, "X", 2)
     n_bits, means, rounds = integer(n_bits, "n_bits", 1), integer(means, "means", 1), integer(rounds, "rounds", 1)
     threads = thread_count(n_threads)
-    if len(X) == 0:
-        raise InputError("X has no rows; learning needs vectors")
-    if means > len(X):
-        raise InputError(f"means = {means}, but X has {len(X)} vectors; lower it or pass more vectors")
     random = check_random_state(random_state)
-    order = random.permutation(len(X))
-    held = min(len(X) // 10, 5000) if len(X) >= 100 else 0
-    out, train = X[order[:held]] if held else X, X[order[held:]]
-    extent = float(np.abs(X - X.mean(axis=0)).max()) or 1.0
-    variance = float(((out - X.mean(axis=0)) ** 2).sum(axis=1).mean()) or 1.0
-    mu = kmeans(train, means, random)
-    labels = nearest_mean(train, mu, threads)
-    residual = train - mu[labels]
-    # A Gaussian start with the residuals' covariance.
-    covariance = residual.T @ residual / len(residual)
-    values, vectors = np.linalg.eigh(covariance)
-    root = vectors * np.sqrt(np.maximum(values, 1e-12 * extent**2))
-    frame = root @ random.standard_normal((X.shape[1], n_bits)) / np.sqrt(n_bits)
-    size = float(np.sqrt((residual * residual).sum(axis=1).mean())) or 1.0
-    best = LearnedFrame(frame, mu, size, [])
-    errors: list[float] = []
-    steps: Iterable[int] = range(rounds)
-    if progress:
-        from rich.console import Console
-        from rich.progress import track
-
-        steps = track(steps, description="learning the frame", console=Console(stderr=True))
-    idle = 0
-    for _ in steps:
+    start = Training.split(X, means, random, threads)
+    train, mu, labels, residual = start.vectors, start.means, start.labels, start.residual
+    frame = start.root @ random.standard_normal((X.shape[1], n_bits)) / np.sqrt(n_bits)
+    size = start.size
+    found = Rounds(start)
+    for _ in track_rounds(rounds, progress, "learning the frame"):
         codes, scales = encode_residuals(residual, frame, threads, size if scale else None)
         gram, moment = _moments(residual, codes, scales, n_bits)
         ridge = _RIDGE * np.trace(gram) / n_bits
@@ -120,16 +99,85 @@ def learn_frame(
         mu = mu + error_sums / np.maximum(np.bincount(labels, minlength=means), 1)[:, None]
         labels = nearest_mean(train, mu, threads)
         residual = train - mu[labels]
-        rest = out - mu[nearest_mean(out, mu, threads)]
+        rest = start.held_out - mu[nearest_mean(start.held_out, mu, threads)]
         held_out = _errors(rest, *encode_residuals(rest, frame, threads, size if scale else None), frame)
-        error = sum(float((part * part).sum()) for _, part in held_out) / len(rest) / variance
-        if not errors or error < min(errors):
-            best = LearnedFrame(frame, mu, size, errors)
-        idle = idle + 1 if errors and not error < (1 - _GAIN) * min(errors) else 0
-        errors.append(error)
-        if idle == 2:
+        if found.end(frame, mu, sum(float((part * part).sum()) for _, part in held_out) / len(rest)):
             break
-    return best
+    return found.best
+
+
+@dataclass(frozen=True)
+class Training:
+    """Training vectors, a part of them held out, and where learning starts."""
+
+    held_out: Float64Array
+    vectors: Float64Array
+    means: Float64Array
+    labels: Labels  # the nearest mean of each vector
+    variance: float  # of the held-out part
+
+    @classmethod
+    def split(cls, X: Float64Array, means: int, random: np.random.RandomState, threads: int) -> "Training":
+        """A tenth of X, at most 5,000 vectors, is held out; k-means finds the means of the rest."""
+        if len(X) == 0:
+            raise InputError("X has no rows; learning needs vectors")
+        if means > len(X):
+            raise InputError(f"means = {means}, but X has {len(X)} vectors; lower it or pass more vectors")
+        order = random.permutation(len(X))
+        held = min(len(X) // 10, 5000) if len(X) >= 100 else 0
+        out, train = X[order[:held]] if held else X, X[order[held:]]
+        variance = float(((out - X.mean(axis=0)) ** 2).sum(axis=1).mean()) or 1.0
+        mu = kmeans(train, means, random)
+        return cls(out, train, mu, nearest_mean(train, mu, threads), variance)
+
+    @cached_property
+    def residual(self) -> Float64Array:
+        """The vectors less their means."""
+        residual: Float64Array = self.vectors - self.means[self.labels]
+        return residual
+
+    @property
+    def root(self) -> Float64Array:
+        """A square root of the residuals' covariance: times Gaussian columns, a first frame."""
+        values, vectors = np.linalg.eigh(self.residual.T @ self.residual / len(self.residual))
+        extent = float(np.abs(self.vectors - self.vectors.mean(axis=0)).max()) or 1.0
+        root: Float64Array = vectors * np.sqrt(np.maximum(values, 1e-12 * extent**2))
+        return root
+
+    @cached_property
+    def size(self) -> float:
+        """The root mean square of the residuals."""
+        return float(np.sqrt((self.residual * self.residual).sum(axis=1).mean())) or 1.0
+
+
+class Rounds:
+    """The best frame of all rounds, by its error on the held-out part."""
+
+    def __init__(self, start: Training) -> None:
+        self._start = start
+        self._errors: list[float] = []
+        self._idle = 0
+        self.best: LearnedFrame
+
+    def end(self, frame: Float64Array, means: Float64Array, error: float) -> bool:
+        """Take a round's frame, with its mean squared error; whether rounds no longer gain."""
+        error /= self._start.variance
+        least = min(self._errors, default=np.inf)
+        if not self._errors or error < least:
+            self.best = LearnedFrame(frame, means, self._start.size, self._errors)
+        self._idle = self._idle + 1 if self._errors and not error < (1 - _GAIN) * least else 0
+        self._errors.append(error)
+        return self._idle == 2
+
+
+def track_rounds(rounds: int, progress: bool, description: str) -> Iterable[int]:
+    """So many rounds, with a progress bar on standard error where one is asked for."""
+    if not progress:
+        return range(rounds)
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(range(rounds), description=description, console=Console(stderr=True))
 
 
 def encode_residuals(

@@ -7,19 +7,22 @@ import numpy as np
 import numpy.typing as npt
 
 from antisparse._arrays import Float64Array, boolean, integer, nonnegative
-from antisparse.codes import CodeLayout, Codes, unpack
+from antisparse.codes import CodeLayout, Codes
 from antisparse.encoders.base import FrameEncoder, require_shape
 from antisparse.encoders.choose import Method, best_alpha, best_h
-from antisparse.errors import InputError
+from antisparse.errors import InputError, UnsupportedError
 from antisparse.frames import Frame
 from antisparse.learn import best_scales, first_scales, learn_frame, nearest_mean
 from antisparse.refine import LEAST_SCALE, TENURE, Refiner
 from antisparse.spread import SpreadSolver
+from antisparse.words import BITS, WORDS, WordFinder, check_word_bits, learn_words, selection
+from antisparse.words import TENURE as WORD_TENURE
 
 # By effort: sweeps of annealing, flips (None: until none gains), their tenure, turns between codes and scales.
 _SEARCH = {1: (6, None, 0, 1), 2: (30, 100, TENURE, 1), 3: (40, 300, TENURE, 2)}
+_MOVES = {1: 0, 2: 3, 3: 12}  # for every word, by effort; 0: until none gains
 _PER_MEAN = 256  # vectors that the range of half a byte is found by
-_PREPARED = ("_solver", "_refiner", "_mean_products")
+_PREPARED = ("_solver", "_refiner", "_finder", "_mean_products")
 
 
 class AntiSparseEncoder(FrameEncoder):
@@ -29,12 +32,15 @@ class AntiSparseEncoder(FrameEncoder):
     ----------
     n_bits : int
         With a drawn frame and fewer bits than dimensions, vectors are first reduced to `n_bits` dimensions by PCA.
-    frame : {"learned", "tight", "gaussian", "block"} or ndarray of shape (d, n_bits) or BlockFrame
-        "learned" is fitted to the training vectors, scale and all: a vector is rebuilt as ``mean_k + A b``. In the
-        others it is rebuilt as ``sigma A b / ||A b||``, and `means` and `bias` do not apply.
+    frame : {"learned", "words", "tight", "gaussian", "block"} or ndarray of shape (d, n_bits) or BlockFrame
+        "learned" is fitted to the training vectors, scale and all: a vector is rebuilt as ``mean_k + A b``. "words" is,
+        too, but every four bits choose one of 16 columns of A, in place of four signs (docs/words.md): the best
+        reconstruction search for its bytes, and no other. In the others a vector is rebuilt as ``sigma A b / ||A b||``,
+        and `means` and `bias` do not apply.
     effort : {0, 1, 2, 3}
         How the code is found: 0 the signs of the spread representation; 1 greedy flips, from these in a drawn frame,
-        from a short annealing in a learned one; 2 annealing and tabu flips; 3 more of both (docs/refine.md).
+        from a short annealing in a learned one; 2 annealing and tabu flips; 3 more of both (docs/refine.md). Of words
+        1 moves as long as that gains, 2 and 3 go on.
     h : float or "auto"
         The penalty of the spread representation. Small values favour the reconstruction, large ones the Hamming
         distance. "auto" chooses a relative h on the training vectors, for the search method `h_for`; it is in ``h_``.
@@ -136,7 +142,16 @@ class AntiSparseEncoder(FrameEncoder):
 
     @property
     def _learned(self) -> bool:
-        return isinstance(self.frame, str) and self.frame == "learned"
+        return isinstance(self.frame, str) and self.frame in ("learned", "words")
+
+    @property
+    def words(self) -> bool:
+        """Whether every four bits are a word."""
+        return isinstance(self.frame, str) and self.frame == "words"
+
+    @property
+    def _columns(self) -> int:
+        return int(self.n_bits) * (WORDS // BITS if self.words else 1)
 
     @property
     def _half(self) -> bool:
@@ -149,6 +164,8 @@ class AntiSparseEncoder(FrameEncoder):
 
     def transform_real(self, X: Any) -> Float64Array:
         """The representations before binarisation, ``x / ||x||_inf`` (n, n_bits), for asymmetric search."""
+        if self.words:
+            raise UnsupportedError("words have no spread representation; use frame='learned'")
         return self.spread_real(self.reduce(self.validated(X, "X")))
 
     def query_weights(self, Y: Float64Array, query: str) -> Float64Array:
@@ -163,6 +180,9 @@ class AntiSparseEncoder(FrameEncoder):
         t = result.t[:, None]
         scaled: Float64Array = np.divide(result.x, t, out=np.zeros_like(result.x), where=t > 0)
         return scaled
+
+    def _expand(self, bits: Codes) -> npt.NDArray[Any]:
+        return selection(bits, int(self.n_bits)) if self.words else super()._expand(bits)
 
     def terms(self, codes: Codes) -> tuple[Float64Array, Float64Array]:
         """Scale and bias of each code row; in a learned frame -2 and ``||A b||^2 + 2 mean . A b``."""
@@ -225,6 +245,17 @@ class AntiSparseEncoder(FrameEncoder):
             raise InputError("scale needs frame='learned' and bias=True")
         if isinstance(self.effort, bool) or self.effort not in (0, 1, 2, 3):
             raise InputError(f"effort = {self.effort!r}; choose 0, 1, 2 or 3")
+        if self.words:
+            check_word_bits(self.n_bits)
+            for name, wrong in (
+                ("effort=0", self.effort == 0),
+                ("scale=True", self.scale),
+                ("h='auto'", self.h == "auto"),
+            ):
+                if wrong:
+                    raise InputError(
+                        f"{name} does not go with frame='words', which has no signs; see its documentation"
+                    )
         if integer(self.means, "means", 1, 2**16 + 1) > 1 and self.h == "auto":
             raise InputError("h='auto' compares codes of different vectors, which several means forbid; pass means=1")
         if self.alpha is not None:
@@ -248,9 +279,12 @@ class AntiSparseEncoder(FrameEncoder):
         Y = self._fit_reduction(X, boolean(self.center, "center"), self.pca, X.shape[1])
         if means > len(Y):
             raise InputError(f"means = {means}, but X has {len(Y)} vectors; lower it or fit on more vectors")
-        learned = learn_frame(
-            Y, self.n_bits, means=means, scale=self.scale, random_state=random, n_threads=self.n_threads
-        )
+        if self.words:
+            learned = learn_words(Y, self.n_bits, means=means, random_state=random, n_threads=self.n_threads)
+        else:
+            learned = learn_frame(
+                Y, self.n_bits, means=means, scale=self.scale, random_state=random, n_threads=self.n_threads
+            )
         self.size_ = learned.size
         self.frame_: Frame = np.ascontiguousarray(learned.frame)
         self.means_ = learned.means
@@ -382,12 +416,14 @@ class AntiSparseEncoder(FrameEncoder):
         error = np.maximum((residual * residual).sum(axis=1) - 2 * scales * along + square, 0)
         value: Float64Array = square + self.alpha_ * error
         if self.cell_means is not None:
-            signs = unpack(bits, self.n_bits)
-            value += 2 * scales * np.einsum("ij,ij->i", self._mean_products[labels], signs)
+            value += 2 * scales * np.einsum("ij,ij->i", self._mean_products[labels], self._expand(bits))
         return value
 
     def _search_codes(self, Y: Float64Array) -> tuple[Codes, Float64Array, Float64Array]:
         """The bits of reduced vectors, or of their residuals, with ``y . A b`` and ``||A b||^2``."""
+        if self.words:
+            moves = _MOVES[self.effort] * int(self.n_bits) // BITS
+            return self._finder.find(Y, moves or 10 * self.n_bits, WORD_TENURE if moves else 0, self._threads)
         correlations, run = self._refiner.correlations(Y, self._threads), self._refiner.run
         learned = self.means_ is not None
         if learned and self.effort > 0:
@@ -432,8 +468,12 @@ class AntiSparseEncoder(FrameEncoder):
         return Refiner(self.frame_)
 
     @cached_property
+    def _finder(self) -> WordFinder:
+        return WordFinder(self.matrix_)
+
+    @cached_property
     def _mean_products(self) -> Float64Array:
-        """``mean . A`` of every mean, (means, n_bits)."""
+        """``mean . A`` of every mean, (means, columns of A)."""
         return self.project(self._means)
 
     def __getstate__(self) -> dict[str, Any]:

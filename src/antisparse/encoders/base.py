@@ -178,6 +178,11 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return int(self.n_features_in_) if self.components_ is None else len(self.components_)
 
     @property
+    def words(self) -> bool:
+        """Whether every four bits are one of 16 words, in place of four signs: then codes themselves do not compare."""
+        return False
+
+    @property
     def cell_means(self) -> Float64Array | None:
         """The means (K, n_reduced) that vectors are coded relative to, where there are several."""
         return None
@@ -232,9 +237,13 @@ class LinearEncoder(Encoder):
 
     def combine(self, codes: Any) -> Float64Array:
         """``matrix @ b`` of code rows, (n, n_reduced)."""
-        signs = unpack(self.code_layout_.bits(codes), self.code_layout_.n_bits).astype(np.float64)
-        combined: Float64Array = project(signs, np.ascontiguousarray(self.matrix_.T), self._threads)
+        x = self._expand(self.code_layout_.bits(codes)).astype(np.float64)
+        combined: Float64Array = project(x, np.ascontiguousarray(self.matrix_.T), self._threads)
         return combined
+
+    def _expand(self, bits: Codes) -> npt.NDArray[Any]:
+        """What rows of bits say of the columns of the matrix: their signs."""
+        return unpack(bits, self.code_layout_.n_bits)
 
     def query_weights(self, Y: Float64Array, query: str) -> Float64Array:
         """``matrix.T @ q``."""
@@ -290,13 +299,18 @@ class FrameEncoder(LinearEncoder):
         super().check_fitted_shapes()
         nonnegative(self.sigma_, "sigma_")
         if not isinstance(self.frame_, BlockFrame):
-            require_shape(self.frame_, "frame_", (self.n_reduced, self.n_bits))
+            require_shape(self.frame_, "frame_", (self.n_reduced, self._columns))
         elif self.frame_.shape != (self.n_reduced, self.n_bits):
             raise InputError(f"frame_ has shape {self.frame_.shape}, not {(self.n_reduced, self.n_bits)}")
 
     @property
+    def _columns(self) -> int:
+        """Of the frame."""
+        return int(self.n_bits)
+
+    @property
     def matrix_(self) -> Float64Array:
-        """The frame as one matrix (n_reduced, n_bits)."""
+        """The frame as one matrix, a column for every bit."""
         check_is_fitted(self)
         return self.frame_.matrix if isinstance(self.frame_, BlockFrame) else self.frame_
 
