@@ -22,19 +22,19 @@ Row = dict[str, Any]
 
 
 def measure(data: Dataset, bits: int) -> list[Row]:
-    """A row an effort, in a learned frame."""
+    """A row an effort, in a learned frame of signs and in one of words."""
     base, query = np.asarray(data.base, np.float64), np.asarray(data.query, np.float64)
     nearest = exact_neighbors(base, query, 1)[1]
     variance = float(((base - base.mean(axis=0)) ** 2).sum(axis=1).mean())
     rows: list[Row] = []
     print(f"{data.name}: {len(base):,} x {base.shape[1]}, {bits} bits, one thread\n")
-    print(f"{'effort':>6} {'us/vector':>10} {'x PQ rate':>9} {'error':>7} {'recall@1':>9} {'@10':>6}")
+    print(f"{'frame':>8} {'effort':>6} {'us/vector':>10} {'x PQ rate':>9} {'error':>7} {'recall@1':>9} {'@10':>6}")
     learn = np.asarray(data.learn, np.float32)
     index: Any = faiss.index_factory(base.shape[1], f"PQ{bits // 8}x8")
     index.train(learn)
     sample = np.ascontiguousarray(base[:2000], np.float32)
-    for effort in (0, 1, 2, 3):
-        encoder = AntiSparseEncoder(bits, effort=effort, random_state=0).fit(learn)
+    for frame, effort in [("learned", effort) for effort in (0, 1, 2, 3)] + [("words", effort) for effort in (1, 2, 3)]:
+        encoder = AntiSparseEncoder(bits, frame=frame, effort=effort, random_state=0).fit(learn)
         codes = encoder.transform(base)
         encoder.set_params(n_threads=1)
         jobs: dict[str, Any] = {"ours": partial(encoder.transform, sample), "peer": partial(index.add, sample)}
@@ -43,11 +43,11 @@ def measure(data: Dataset, bits: int) -> list[Row]:
         error = float(((base - encoder.inverse_transform(codes)) ** 2).sum(axis=1).mean()) / variance
         ids = CodeBase(encoder, codes).search(query, 10)[1]
         recall = [recall_at(ids, nearest, R) for R in (1, 10)]
-        row: Row = {"effort": effort, "us": seconds * 1e6, "error": error, "recall": recall}
+        row: Row = {"frame": frame, "effort": effort, "us": seconds * 1e6, "error": error, "recall": recall}
         row["times_pq_rate"] = times["peer"] / times["ours"]
         rows.append(row)
         print(
-            f"{effort:6d} {row['us']:10.1f} {row['times_pq_rate']:9.2f} {error:7.4f} {recall[0]:9.3f} {recall[1]:6.3f}",
+            f"{frame:>8} {effort:6d} {row['us']:10.1f} {row['times_pq_rate']:9.2f} {error:7.4f} {recall[0]:9.3f} {recall[1]:6.3f}",
             flush=True,
         )
     return rows

@@ -32,15 +32,15 @@ THREADS = faiss.omp_get_max_threads()
 def split(n_bytes: int, learn: int) -> dict[str, Any]:
     """How bytes are split: rules found on learning vectors alone.
 
-    Means need some 80 learning vectors each, or they fit these and not the base; a scale is worth its byte from 16
-    bytes on, where there are means. In 8 bytes half a byte has to do for the bias, and a mean is worth two bits more.
+    Words up to 16 bytes, half a byte of bias in 8. Beyond, signs; with a mean where there are some 80 learning vectors
+    for each, or they fit these and not the base, and then with a scale.
     """
+    if n_bytes <= 8:
+        return {"frame": "words", "n_bits": 8 * n_bytes - 4, "bias": "half"}
+    if n_bytes <= 16:
+        return {"frame": "words", "n_bits": 8 * (n_bytes - 1)}
     means = 256 if learn >= 80 * 256 else 1
-    if means > 1 and n_bytes <= 8:
-        many = learn >= 40 * 1024
-        return {"n_bits": 8 * (n_bytes - 1) - (6 if many else 4), "means": 1024 if many else 256, "bias": "half"}
-    scale = means > 1 and n_bytes >= 16
-    return {"n_bits": 8 * (n_bytes - 1 - (means > 1) - scale), "means": means, "scale": scale}
+    return {"n_bits": 8 * (n_bytes - 1 - 2 * (means > 1)), "means": means, "scale": means > 1}
 
 
 def ours(data: Dataset, n_bytes: int, seeds: int) -> Row:

@@ -59,7 +59,7 @@ class WordSearch {
         barred_(frame.columns),
         none_(frame.columns),
         chosen_(frame.groups),
-        recent_(std::min(job.tenure, frame.groups)) {}
+        recent_(std::min(job.tenure, (frame.groups + 1) / 3)) {}
 
   void run(std::size_t task) {
     const std::size_t first = task * group, count = std::min(group, job_.n - first);
@@ -82,6 +82,7 @@ class WordSearch {
     start(correlations);
     std::fill(recent_.begin(), recent_.end(), frame_.groups);
     next_ = 0;
+    losing_ = false;
     since_.clear();
     change_ = least_change_ = 0;
     from_ = to_ = none_.data();
@@ -150,7 +151,8 @@ class WordSearch {
     chosen_[j] = i;
     from_ = frame_.row(last);
     to_ = frame_.row(i);
-    if (recent_.empty()) {
+    losing_ = losing_ || !(gain < 0);  // while moves gain, none is barred: they end at least as well as without tenure
+    if (recent_.empty() || !losing_) {
       barred_[last] = 0;
       barred_[i] = never;
     } else {
@@ -199,6 +201,7 @@ class WordSearch {
   float change_ = 0, least_change_ = 0;          // of the cost, now and at its best
   std::vector<std::size_t> recent_;              // the groups that moved last, as a ring
   std::size_t next_ = 0;
+  bool losing_ = false;             // some move lost
   std::vector<std::size_t> since_;  // the columns left since the best words met
 };
 

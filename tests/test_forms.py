@@ -54,6 +54,19 @@ def test_forms_equal_the_oracle(isa: str, n: int, d: int, bits: int, shifted: bo
             np.testing.assert_array_equal(one[0], all_[row])
 
 
+def test_forms_of_words_count_from_the_greatest(isa: str) -> None:
+    rng = np.random.default_rng(0)
+    x, frame = rng.standard_normal((60, 9)), rng.standard_normal((9, 80)) - 0.5
+    weights, units, totals, *_ = _core.FormMaker(frame, words=True).make(x, 0.25, 0, 2)
+    expected, expected_units = rounded(_core.project(x, frame, 1), 0.25)
+    np.testing.assert_array_equal(weights, expected)
+    np.testing.assert_array_equal(units, expected_units / 2)
+    greatest = expected.reshape(60, 5, 16).max(axis=2).sum(axis=1)
+    np.testing.assert_array_equal(totals, 2 * greatest * units)
+    with pytest.raises(ValueError, match="by 16"):
+        _core.FormMaker(frame[:, :79].copy(), words=True)
+
+
 def test_weights_that_overflow_have_no_unit(isa: str) -> None:
     x = np.array([[1.0, 1.0], [1e308, 1e308], [2.0, 3.0]])
     weights, units, *_ = _core.FormMaker(np.full((2, 3), 10.0)).make(x, 0.0, 0, 1)

@@ -156,6 +156,75 @@ def test_cells_and_side_bytes_equal_the_oracle(name: str, case) -> None:
             np.testing.assert_array_equal(found, expected)
 
 
+@st.composite
+def word_cases(draw):
+    rng = np.random.default_rng(draw(st.integers(0, 10**9)))
+    groups, n = draw(st.integers(1, 90)), draw(st.one_of(st.integers(0, 100), st.integers(0, 3000)))
+    kind = draw(st.sampled_from(["plain", "side", "nibble", "terms", "bias"]))
+    if kind == "nibble":
+        groups += 1 - groups % 2
+    words = rng.integers(0, 16, (n, groups))
+    if n and draw(st.booleans()):  # duplicates
+        words = words[rng.integers(0, max(1, n // 10), n)]
+    queries, n_cells = draw(st.integers(0, 20)), draw(st.integers(0, 9))
+    size = draw(st.sampled_from([2.0, 1e3, 2.0**23]))  # where ties are many, and few
+    centre = draw(st.sampled_from([-1.0, 0.0, 1.0]))  # all below zero, all above
+    weights = np.clip(np.round((rng.standard_normal((queries, groups, 16)) / 4 + centre / 2) * size), -size, size)
+    return rng, kind, words, weights.astype(np.int32), n_cells, draw(st.integers(1, 12))
+
+
+@pytest.mark.parametrize("name", ["portable", "avx2"])
+@settings(deadline=None, max_examples=120)
+@given(case=word_cases())
+def test_words_equal_the_oracle(name: str, case) -> None:
+    with on(name):
+        rng, kind, words, weights, n_cells, k = case
+        (n, groups), queries = words.shape, len(weights)
+        nibbles = np.c_[words, rng.integers(0, 16, n) if kind == "nibble" else np.zeros(n, int)]
+        nibbles = nibbles[:, : groups + groups % 2]
+        codes = (nibbles[:, ::2] << 4 | nibbles[:, 1::2]).astype(np.uint8)
+        units = 2.0 ** rng.integers(-30, 5, queries)
+        wide, cells = weights.astype(np.int64), rng.integers(0, max(n_cells, 1), n)
+        offsets = np.round(rng.random((queries, max(n_cells, 1))) * 5) * 1e3 * units[:, None]
+        sums = np.array([wide[:, np.arange(groups), row].sum(1) for row in words], np.int64).reshape(n, queries)
+        D = wide.max(axis=2).sum(axis=1) - sums
+        side = scale = bias = None
+        if kind == "side":
+            codes = np.c_[codes, rng.integers(0, 256, n, dtype=np.uint8)]
+            side = (rng.random((queries, 1)) * 10.0 ** rng.uniform(0, 6.9)).astype(np.int32)
+            D = D + codes[:, -1:].astype(np.int64) * side[:, 0]
+        elif kind == "nibble":
+            side = (rng.random((queries, max(n_cells, 1))) * 10.0 ** rng.uniform(0, 6)).astype(np.int32)
+            D = D + nibbles[:, -1:] * side.T[cells]
+        scores = D.astype(float)
+        if kind in ("terms", "bias"):
+            scale = -np.abs(rng.normal(1, 0.2, n)).astype(np.float32)
+            bias = (rng.standard_normal(n) if kind == "bias" else np.ones(n)).astype(np.float32) * np.float32(7)
+            scores = bias.astype(float)[:, None] + scale.astype(float)[:, None] * (2 * sums * units)
+        elif n_cells:
+            scores = scores * units
+        positions = ends = None
+        blocks, places = scan_blocks(codes), np.r_[np.arange(n), np.full(-n % 32, -1)]
+        if n_cells:
+            scores = offsets.T[cells] + scores
+            blocks, places, ends = cell_blocks(codes, cells, n_cells)
+            positions = places
+        if scale is not None:
+            scale, bias = (np.where(places >= 0, np.append(v, 0)[places], 0).astype(np.float32) for v in (scale, bias))
+        total = len(places) if n_cells else n
+        options = (int(kind == "side"), positions, ends, None, None, [], kind == "nibble", True)
+        base = _core.ScanBase(blocks, total, 4 * groups, scale, bias, 0.0, *options)
+        for threads in (1, 2):
+            found, ids = base.search(
+                weights.reshape(queries, 16 * groups), units, k, threads, side, offsets if n_cells else None
+            )
+            for q in range(queries):
+                order = np.lexsort((np.arange(n), scores[:, q]))[:k]
+                np.testing.assert_array_equal(ids[q, : len(order)], order)
+                np.testing.assert_array_equal(found[q, : len(order)], scores[order, q])
+                assert (ids[q, len(order) :] == -1).all()
+
+
 @pytest.mark.parametrize("size", [1e-25, 1.0, 1e6, 1e25])
 @pytest.mark.parametrize("n_cells", [0, 30])
 def test_terms_as_bytes(isa: str, n_cells: int, size: float) -> None:

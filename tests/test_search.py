@@ -20,6 +20,7 @@ from antisparse import (
     unpack,
 )
 from antisparse.forms import round_weights
+from antisparse.words import selection
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((700, 12)) * np.linspace(3, 0.5, 12) + 1
@@ -263,6 +264,13 @@ LEARNED = {
     "means, half": AntiSparseEncoder(36, means=20, bias="half", random_state=0),
     "many means, half": AntiSparseEncoder(34, means=300, bias="half", random_state=0),
     "too many means, half": AntiSparseEncoder(36, means=300, bias="half", random_state=0),
+    "words": AntiSparseEncoder(40, frame="words", random_state=0),
+    "words, pca": AntiSparseEncoder(12, frame="words", pca=9, random_state=0),
+    "words, means": AntiSparseEncoder(40, frame="words", means=20, random_state=0),
+    "words, exact": AntiSparseEncoder(28, frame="words", bias=False, random_state=0),
+    "words, means, exact": AntiSparseEncoder(40, frame="words", means=20, bias=False, random_state=0),
+    "words, half": AntiSparseEncoder(36, frame="words", bias="half", random_state=0),
+    "words, means, half": AntiSparseEncoder(36, frame="words", means=20, bias="half", random_state=0),
 }
 
 
@@ -283,7 +291,8 @@ def test_a_learned_code_row_gives_itself_back(learned: CodeBase) -> None:
 def test_learned_distances_are_those_of_their_linear_form(learned: CodeBase) -> None:
     encoder, codes = learned.encoder, learned.codes
     layout = encoder.code_layout_
-    combined = unpack(layout.bits(codes), encoder.n_bits) @ encoder.matrix_.T
+    expand = selection if encoder.words else unpack
+    combined = expand(layout.bits(codes), encoder.n_bits) @ encoder.matrix_.T
     if encoder.scale:
         reach = encoder.reach_low_ + encoder.reach_step_ * codes[:, layout.place("scale")[0]].astype(float)
         combined = combined / reach[:, None]
@@ -317,6 +326,8 @@ def test_learned_distances_are_those_of_their_linear_form(learned: CodeBase) -> 
 
 
 def test_means_leave_reconstruction_search_alone(learned: CodeBase) -> None:
+    if learned.encoder.words:  # and so do they (tests/test_words.py)
+        return
     if learned.encoder.means == 1:
         distances, ids = learned.search(Q, 15, method="hamming")
         bits = learned.encoder.code_layout_.bits
@@ -353,7 +364,7 @@ def test_learned_results_do_not_depend_on_the_batch(learned: CodeBase) -> None:
     assert (empty.search(Q, 2)[1] == -1).all()
 
 
-@pytest.mark.parametrize("name", ["bias", "scale", "learned"])
+@pytest.mark.parametrize("name", ["bias", "scale", "learned", "words", "words, exact"])
 @pytest.mark.parametrize("power", [-300, -80, 60, 300])
 def test_learned_results_scale_with_the_data(name: str, power: int) -> None:
     encoder = (LEARNED | ENCODERS)[name]
@@ -370,6 +381,8 @@ WITH_BYTES = {
     "means without bias": AntiSparseEncoder(40, means=9, bias=False, pca=11, random_state=0),
     "scale": AntiSparseEncoder(40, means=9, scale=True, random_state=0),
     "scale alone": AntiSparseEncoder(40, scale=True, random_state=0),
+    "words": AntiSparseEncoder(40, frame="words", random_state=0),
+    "words without bias": AntiSparseEncoder(40, frame="words", means=9, bias=False, random_state=0),
 }
 
 
@@ -385,7 +398,7 @@ def test_inner_products_are_those_with_the_rebuilt_vectors(name: str) -> None:
     np.testing.assert_array_equal(again.search(Q, 15)[1], ids)
 
 
-@pytest.mark.parametrize("name", ["antisparse", "learned", "means without bias", "scale"])
+@pytest.mark.parametrize("name", ["antisparse", "learned", "means without bias", "scale", "words without bias"])
 def test_cosine_is_the_distance_of_unit_vectors(name: str) -> None:
     unit = X / np.linalg.norm(X, axis=1, keepdims=True)
     encoder = (ENCODERS | WITH_BYTES)[name].fit(unit)

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from antisparse.learn import LearnedFrame, learn_frame
     from antisparse.search import CodeBase
     from antisparse.tuning import Setting, Tuning, tune
+    from antisparse.words import learn_words
 
 __version__ = version("antisparse")
 
@@ -83,6 +84,7 @@ __all__ = [
     "hamming",
     "hamming_search",
     "learn_frame",
+    "learn_words",
     "load_encoder",
     "objective",
     "pack",
@@ -109,6 +111,7 @@ _LAZY = {
     "SpectralHashEncoder": "antisparse.encoders",
     "Tuning": "antisparse.tuning",
     "learn_frame": "antisparse.learn",
+    "learn_words": "antisparse.words",
     "load_encoder": "antisparse.encoders",
     "save_encoder": "antisparse.encoders",
     "tune": "antisparse.tuning",

@@ -27,6 +27,7 @@ _LADDER = [step * 2**power for power in range(6) for step in (4, 5, 6, 7)][:21] 
 _TRAIN = 30_000  # vectors an encoder is fitted on, at most
 _MEANS, _PER_MEAN = 256, 80  # with fewer training vectors a mean, means fit these and not the base
 _FEW_BYTES = 8  # up to which half a byte of bias is tried
+_WORD_BYTES = 16  # up to which words are tried, which take long to learn, and gain less the more there are
 _TERMS = 4  # bytes CodeBase keeps beside the bits to re-rank codes of a drawn frame
 _Z = 1.959963984540054  # 95 % of a normal distribution lies within so many deviations
 _LOOKS = {"reconstruction": ("#d55e00", "o"), "shortlist, re-ranked": ("#0072b2", "s"), "Hamming": ("#7f7f7f", "^")}
@@ -256,15 +257,16 @@ class _Trials:
             place -= 1
 
     def _whole(self, n_bytes: int) -> list[Parameters]:
-        """The splits of whole bytes, which there are for any number of them."""
-        return [split for split in _splits(n_bytes, len(self.train)) if "bias" not in split]
+        """The splits of whole bytes among signs, which there are for any number of them."""
+        splits = _splits(n_bytes, len(self.train))
+        return [split for split in splits if "bias" not in split and split["frame"] == "learned"]
 
     def measure_all(self, n_bytes: int, wanted: float | None = None) -> float:
         """The best recall for these bytes; effort 3 is tried on the best split unless `wanted` is reached before."""
         rows = [self.measure(split) for split in _splits(n_bytes, len(self.train))]
         rows += [self.measure(*options) for options in _drawn(n_bytes, self.base.shape[1], self.at)]
         if wanted is None or max(row.recall for row in rows) < wanted:
-            split = _best([row for row in rows if row.parameters["frame"] == "learned"]).parameters
+            split = _best([row for row in rows if row.parameters["effort"] == 2]).parameters
             rows.append(self.measure({**split, "effort": 3}))
         return max(row.recall for row in rows)
 
@@ -318,7 +320,12 @@ def picture_path(path: str | Path) -> Path:
 
 
 def _splits(n_bytes: int, n_train: int) -> Iterator[Parameters]:
-    """The ways to split bytes among bits, mean, scale and bias, with a learned frame."""
+    """The ways to split bytes among bits, mean, scale and bias, with a learned frame, of signs or of words."""
+    if 1 < n_bytes <= _WORD_BYTES:
+        words: Parameters = {"n_bits": 8 * (n_bytes - 1), "frame": "words", "means": 1, "scale": False, "effort": 2}
+        yield words
+        if n_bytes <= _FEW_BYTES:
+            yield words | {"n_bits": words["n_bits"] + 4, "bias": "half"}
     for means, scale in product((1, _MEANS) if n_train >= _MEANS * _PER_MEAN else (1,), (False, True)):
         n_bits = 8 * (n_bytes - 1 - (means > 1) - scale)
         if n_bits > 0:

@@ -66,7 +66,7 @@ def learn_words(
             part = residual[at : at + _CHUNK_ROWS]
             x = selection(finder.find(part, _MOVES, TENURE, threads)[0], n_bits)
             gram += x.T @ x
-            moment += x.T @ part
+            moment += x.T @ part.astype(np.float32)
         frame = np.asarray(np.linalg.solve(gram, moment).T, np.float64)
         finder = WordFinder(frame)
         _, along, size = finder.find(rest, _MOVES, TENURE, threads)
@@ -83,11 +83,11 @@ def check_word_bits(n_bits: Any) -> int:
     return count
 
 
-def selection(codes: Any, n_bits: int) -> Float64Array:
+def selection(codes: Any, n_bits: int) -> npt.NDArray[np.float32]:
     """Code rows as x (n, 4 n_bits): 1 at the words chosen, 0 elsewhere."""
     rows, groups = code_rows(codes, n_bits), n_bits // BITS
-    chosen = np.stack([rows >> BITS, rows & (WORDS - 1)], axis=2).reshape(len(rows), -1)[:, :groups]
-    x: Float64Array = np.zeros((len(rows), groups * WORDS))
+    chosen = np.stack([rows >> BITS, rows & (WORDS - 1)], axis=2).reshape(len(rows), 2 * rows.shape[1])[:, :groups]
+    x = np.zeros((len(rows), groups * WORDS), np.float32)
     x[np.arange(len(rows))[:, None], chosen + WORDS * np.arange(groups)] = 1
     return x
 

@@ -24,6 +24,8 @@ ENCODERS = [
     AntiSparseEncoder(24, means=20, random_state=0),
     AntiSparseEncoder(20, means=20, bias="half", random_state=0),
     AntiSparseEncoder(24, frame="tight", bias="half", random_state=0),
+    AntiSparseEncoder(24, frame="words", random_state=0),
+    AntiSparseEncoder(20, frame="words", means=20, bias="half", random_state=0),
     AntiSparseEncoder(24, frame="block", block_size=4, random_state=np.random.RandomState(3)),
     AntiSparseEncoder(24, frame=block_frame(10, 24, 3, 0)),
     LSHEncoder(6, frame="gaussian", random_state=0),

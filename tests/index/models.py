@@ -28,6 +28,9 @@ _ENCODERS = {
     "scale cells": AntiSparseEncoder(12, means=5, scale=True, effort=1, random_state=0),
     "half": AntiSparseEncoder(10, bias="half", effort=1, random_state=0),
     "half cells": AntiSparseEncoder(12, means=5, bias="half", effort=1, random_state=0),
+    "words": AntiSparseEncoder(12, frame="words", effort=1, random_state=0),
+    "words cells": AntiSparseEncoder(12, frame="words", means=5, bias="half", effort=1, random_state=0),
+    "exact words": AntiSparseEncoder(12, frame="words", bias=False, effort=1, random_state=0),
 }
 NAMES = tuple(_ENCODERS)
 METRICS = ("l2", "cosine", "ip")
@@ -38,6 +41,10 @@ METHODS += ({"shortlist": 9, "shortlist_method": "asymmetric"},)
 @cache
 def fitted(name, metric="l2"):
     return _ENCODERS[name].__class__(**_ENCODERS[name].get_params()).fit(as_metric(POOL, metric))
+
+
+def by_reconstruction_alone(encoder):
+    return encoder.words or encoder.cell_means is not None
 
 
 def as_metric(X, metric):
@@ -119,7 +126,7 @@ def check_search(index, model, k=7, allowed=None, given=None, Q=QUERIES):
     kept = model.ids if allowed is None else model.ids[np.isin(model.ids, allowed)]
     for options in METHODS:
         method = options.get("method", "reconstruction")
-        if model.encoder.cell_means is not None and options:
+        if by_reconstruction_alone(model.encoder) and options:
             continue
         found = index.search(Q, k, filter=given, n_threads=2, **options)
         assert_same(found, model.search(Q, k, allowed=allowed, **options))

@@ -14,7 +14,18 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from models import METRICS, NAMES, POOL, QUERIES, Model, as_metric, check_holds, check_search, fitted
+from models import (
+    METRICS,
+    NAMES,
+    POOL,
+    QUERIES,
+    Model,
+    as_metric,
+    by_reconstruction_alone,
+    check_holds,
+    check_search,
+    fitted,
+)
 
 from antisparse import Index, InputError, UnsupportedError
 
@@ -164,7 +175,7 @@ class Machine(RuleBasedStateMachine):
     @rule(which=st.integers(0, 2), quantile=st.floats(0, 1))
     def within(self, which, quantile):
         index, model = self.anyone(which)
-        method = "reconstruction" if model.encoder.cell_means is not None else "asymmetric"
+        method = "reconstruction" if by_reconstruction_alone(model.encoder) else "asymmetric"
         distances, ids = model.search(QUERIES, max(1, len(model.rows)), method=method)
         radius = float(np.quantile(distances, quantile)) if len(model.rows) else 1.0
         radius += 1e-6 * (abs(radius) + 1)  # not on the distance of one

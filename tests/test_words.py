@@ -1,0 +1,175 @@
+"""Words: what the search for them finds, and what is learned."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+from antisparse import AntiSparseEncoder, CodeBase, Index, InputError, UnsupportedError, _core, learn_words
+from antisparse.words import TENURE, WordFinder, selection
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((700, 12)) * np.linspace(3, 0.5, 12) + 1
+Q = RNG.standard_normal((30, 12)) * np.linspace(3, 0.5, 12) + 1
+
+
+def cost(frame, Y, rows):
+    return ((Y - selection(rows, frame.shape[1] // 4) @ frame.T) ** 2).sum(axis=1)
+
+
+def test_selection_has_one_word_of_every_group() -> None:
+    rows = np.array([[0x4F, 0xA0], [0x00, 0x10]], np.uint8)
+    x = selection(rows, 12)
+    assert x.shape == (2, 48) and (x.reshape(2, 3, 16).sum(axis=2) == 1).all()
+    np.testing.assert_array_equal(x.reshape(2, 3, 16).argmax(axis=2), [[4, 15, 10], [0, 0, 1]])
+
+
+@settings(deadline=None, max_examples=60)
+@given(seed=st.integers(0, 10**9), groups=st.integers(1, 9), d=st.integers(1, 20), power=st.integers(-100, 100))
+def test_greedy_words_cannot_be_bettered_one_by_one(seed: int, groups: int, d: int, power: int) -> None:
+    rng = np.random.default_rng(seed)
+    frame = np.ldexp(rng.standard_normal((d, 16 * groups)), power)
+    Y = np.ldexp(rng.standard_normal((20, d)) * np.sqrt(groups), power)
+    rows, along, size = WordFinder(frame).find(Y, 10_000, 0, 1)
+    found = cost(frame, Y, rows)
+    scale = (Y**2).sum() + (frame**2).sum()
+    np.testing.assert_allclose((Y**2).sum(1) - 2 * along + size, found, atol=1e-5 * scale)
+    x = selection(rows, 4 * groups).reshape(20, groups, 16)
+    for group in range(groups):
+        for word in range(16):
+            other = x.copy()
+            other[:, group] = np.eye(16)[word]
+            moved = ((Y - other.reshape(20, -1) @ frame.T) ** 2).sum(axis=1)
+            assert (moved >= found - 1e-5 * scale).all()
+
+
+@pytest.mark.parametrize("groups", [1, 2, 7, 30])
+def test_moves_on_keep_the_best_met(isa: str, groups: int) -> None:
+    rng = np.random.default_rng(groups)
+    frame, Y = rng.standard_normal((10, 16 * groups)), rng.standard_normal((200, 10)) * np.sqrt(groups)
+    finder = WordFinder(frame)
+    costs = [cost(frame, Y, finder.find(Y, moves, TENURE, 1)[0]) for moves in (0, 1, 5, 20, 100, 500)]
+    for worse, better in pairwise(costs):
+        assert (better <= worse + 1e-4).all()
+    greedy = cost(frame, Y, finder.find(Y, 10_000, 0, 1)[0])
+    assert (costs[-1] <= greedy + 1e-4).all()
+    if groups == 1:  # all there is
+        every = [cost(frame, Y, np.full((200, 1), code << 4, np.uint8)) for code in range(16)]
+        np.testing.assert_allclose(costs[0], np.min(every, axis=0), atol=1e-4)
+
+
+@pytest.mark.parametrize("groups", [1, 5, 30])
+def test_words_do_not_depend_on_batch_and_threads(isa: str, groups: int) -> None:
+    rng = np.random.default_rng(groups)
+    finder, Y = WordFinder(rng.standard_normal((9, 16 * groups))), rng.standard_normal((301, 9))
+    whole = finder.find(Y, 50, TENURE, 2)
+    for start, size in ((0, 1), (5, 7), (100, 201)):
+        part = finder.find(Y[start : start + size], 50, TENURE, 1)
+        for one, all_ in zip(part, whole, strict=True):
+            np.testing.assert_array_equal(one, all_[start : start + size])
+    assert finder.find(Y[:0], 50, TENURE, 1)[0].shape == (0, -(-groups // 2))
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-300, 1e140])
+def test_words_of_extreme_vectors_and_frames(isa: str, size: float) -> None:
+    frame = np.random.default_rng(0).standard_normal((5, 48))
+    for scaled, Y in ((frame * size, np.ones((3, 5))), (frame, np.full((3, 5), size))):
+        rows, along, length = WordFinder(scaled).find(Y, 30, TENURE, 1)
+        assert np.isfinite(along).all() and np.isfinite(length).all() and (rows[:, 1] & 15 == 0).all()
+
+
+def test_arrays_that_do_not_fit_are_refused() -> None:
+    y, frame, gram = np.ones((2, 3)), np.ones((4, 3, 16), np.float32), np.ones((64, 64), np.float32)
+    rows = np.zeros((2, 2), np.uint8)
+    _core.find_words(y, 1.0, frame, gram, 5, 2, rows, 1)
+    for wrong in (
+        (y[:, :2].copy(), 1.0, frame, gram, 5, 2, rows, 1),
+        (y, 1.0, frame[:3], gram, 5, 2, rows, 1),
+        (y, 1.0, frame, gram[:63], 5, 2, rows, 1),
+        (y, 1.0, frame, gram, 5, 2, rows[:1], 1),
+        (y, 1.0, frame[:, :, :15].copy(), gram, 5, 2, rows, 1),
+    ):
+        with pytest.raises(ValueError, match="do not fit"):
+            _core.find_words(*wrong)
+
+
+def test_learning_is_deterministic_and_returns_its_best_round() -> None:
+    learned = learn_words(X, 20, random_state=0, rounds=8)
+    assert learned.frame.shape == (12, 80) and learned.means.shape == (1, 12)
+    assert len(learned.errors) <= 8 and min(learned.errors) < learned.errors[0]
+    again = learn_words(X, 20, random_state=0, rounds=1 + int(np.argmin(learned.errors)), n_threads=1)
+    np.testing.assert_array_equal(again.frame, learned.frame)
+    assert learn_words(X, 20, means=7, random_state=0, rounds=2).means.shape == (7, 12)
+
+
+def test_words_rebuild_clusters_better_than_signs() -> None:
+    rng = np.random.default_rng(0)
+    clusters = 2 * rng.standard_normal((40, 12))
+    data = clusters[rng.integers(0, 40, 3000)] + rng.standard_normal((3000, 12)) / 2
+    held, data = data[:300], data[300:]
+    errors = []
+    for frame in ("words", "learned"):
+        encoder = AntiSparseEncoder(16, frame=frame, random_state=0).fit(data)
+        errors.append(((held - encoder.inverse_transform(encoder.transform(held))) ** 2).sum(axis=1).mean())
+    assert errors[0] < 0.7 * errors[1]
+
+
+@pytest.mark.parametrize("effort", [1, 2, 3])
+def test_more_effort_has_a_lower_error(effort: int) -> None:
+    encoder = AntiSparseEncoder(40, frame="words", random_state=0).fit(X)
+    errors = []
+    for level in (effort, min(effort + 1, 3)):
+        encoder.set_params(effort=level)
+        errors.append(((X - encoder.inverse_transform(encoder.transform(X))) ** 2).sum())
+    assert errors[1] <= errors[0]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_bits": 10}, "n_bits = 10; words take four bits each"),
+        ({"n_bits": 2}, "n_bits = 2"),
+        ({"n_bits": 8, "effort": 0}, "effort=0 does not go with frame='words'"),
+        ({"n_bits": 8, "scale": True}, "scale=True does not go with frame='words'"),
+        ({"n_bits": 8, "h": "auto"}, "h='auto' does not go with frame='words'"),
+        ({"n_bits": 8, "bias": "half"}, "bias='half' needs the last half byte"),
+        ({"n_bits": 8, "means": 9999}, "means = 9999, but X has 700"),
+    ],
+)
+def test_what_words_cannot_be_is_said(parameters: dict, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        AntiSparseEncoder(frame="words", **parameters).fit(X)
+
+
+def test_learn_words_says_what_is_wrong() -> None:
+    for wrong, message in ((X[:0], "X has no rows"), (np.ones(3), "X has shape")):
+        with pytest.raises(InputError, match=message):
+            learn_words(wrong, 8)
+    with pytest.raises(InputError, match="multiple of 4"):
+        learn_words(X, 9)
+
+
+def test_words_are_searched_by_reconstruction_alone(tmp_path) -> None:
+    encoder = AntiSparseEncoder(40, frame="words", random_state=0).fit(X)
+    base = CodeBase(encoder, encoder.transform(X))
+    index = Index.create(tmp_path / "index", encoder)
+    index.add(X)
+    for searched in (base, index):
+        assert (searched.search(X[:50], 1)[1][:, 0] == np.arange(50)).mean() > 0.9
+        for arguments in ({"method": "hamming"}, {"method": "asymmetric"}, {"shortlist": 50}):
+            with pytest.raises(UnsupportedError, match="words have no signs to compare"):
+                searched.search(Q, 3, **arguments)
+    with pytest.raises(UnsupportedError, match="no spread representation"):
+        encoder.transform_real(Q)
+    index.close()
+
+
+def test_few_and_equal_vectors_can_be_learned_from() -> None:
+    for data in (X[:1], X[:3], np.ones((50, 4)), np.zeros((30, 4))):
+        encoder = clone(AntiSparseEncoder(8, frame="words", random_state=0)).fit(data)
+        rebuilt = encoder.inverse_transform(encoder.transform(data))
+        assert np.isfinite(rebuilt).all()
+        assert np.abs(rebuilt - data).max() <= 1 + np.abs(data).max()
