@@ -7,8 +7,9 @@ distance from a base vector to what its code rebuilds, over the variance; recall
 """
 
 from functools import partial
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import faiss
 import numpy as np
@@ -33,7 +34,8 @@ def measure(data: Dataset, bits: int) -> list[Row]:
     index: Any = faiss.index_factory(base.shape[1], f"PQ{bits // 8}x8")
     index.train(learn)
     sample = np.ascontiguousarray(base[:2000], np.float32)
-    for frame, effort in [("learned", effort) for effort in (0, 1, 2, 3)] + [("words", effort) for effort in (1, 2, 3)]:
+    efforts: tuple[Literal[0, 1, 2, 3], ...] = (0, 1, 2, 3)
+    for frame, effort in (*product(["learned"], efforts), *product(["words"], efforts[1:])):
         encoder = AntiSparseEncoder(bits, frame=frame, effort=effort, random_state=0).fit(learn)
         codes = encoder.transform(base)
         encoder.set_params(n_threads=1)
@@ -47,7 +49,8 @@ def measure(data: Dataset, bits: int) -> list[Row]:
         row["times_pq_rate"] = times["peer"] / times["ours"]
         rows.append(row)
         print(
-            f"{frame:>8} {effort:6d} {row['us']:10.1f} {row['times_pq_rate']:9.2f} {error:7.4f} {recall[0]:9.3f} {recall[1]:6.3f}",
+            f"{frame:>8} {effort:6d} {row['us']:10.1f} {row['times_pq_rate']:9.2f} {error:7.4f} {recall[0]:9.3f} "
+            f"{recall[1]:6.3f}",
             flush=True,
         )
     return rows
