@@ -61,7 +61,7 @@ bench-smoke: $(VENV)/with-bench  ## the same on small sizes: does it run?
 # The kernels' tests under the address and undefined-behaviour sanitizers (Linux, GCC).
 sanitize: $(VENV)-sanitize/with-test  ## the native tests under sanitizers
 	LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
-	  $(VENV)-sanitize/bin/python -m pytest -q -n auto -p no:cacheprovider tests/spread tests/test_scan.py tests/test_forms.py tests/test_search.py \
+	  $(VENV)-sanitize/bin/python -m pytest -q -n auto -p no:cacheprovider tests/spread tests/test_scan.py tests/test_forms.py tests/test_words.py tests/test_search.py \
 	  -k "not 10000 and not 1000_problems"
 
 clean:  ## remove everything that was made

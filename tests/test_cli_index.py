@@ -412,6 +412,17 @@ def test_a_signal_leaves_the_index_as_it_was(here: Path) -> None:
     assert main(["verify", "index"]) == 0
 
 
+def test_build_by_words(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["build", "base.fvecs", "-o", "words", "--words", *QUICK]) == 0
+    with Index.open("words", read_only=True) as index:
+        assert index.encoder.words and len(index) == 600
+    capsys.readouterr()
+    assert main(["search", "words", "query.fvecs", "-k", "2", "--method", "hamming"]) == 2
+    assert "words have no signs to compare" in capsys.readouterr().err
+    assert main(["build", "base.fvecs", "-o", "other", "--words", "--scale", *QUICK]) == 2
+    assert "scale=True does not go with frame='words'" in capsys.readouterr().err
+
+
 def test_from_a_shell(here: Path) -> None:
     command = [sys.executable, "-m", "antisparse"]
     built = subprocess.run([*command, "build", "base.fvecs", "-o", "new", *QUICK], capture_output=True, text=True)

@@ -42,6 +42,7 @@ def add_build(commands: Any) -> None:
     parser.add_argument("--metric", choices=("l2", "cosine", "ip"), default="l2", help="what is nearest (l2)")
     parser.add_argument("--train", type=int, default=_TRAIN, help=f"learn from at most so many vectors ({_TRAIN:,})")
     parser.add_argument("--learn", metavar="FILE", help="learn from these vectors in place of some of VECTORS")
+    parser.add_argument("--words", action="store_true", help="code by words: more recall in few bytes (docs/words.md)")
     parser.add_argument("--scale", action="store_true", help="give every vector a scale, in one byte more")
     parser.add_argument("--effort", type=int, choices=range(4), default=2, help="how hard to look for each code (2)")
     parser.add_argument("--column", help="the array of an HDF5 file, or the column of a Parquet file")
@@ -106,6 +107,7 @@ def _make(folder: Path, X: Array, given: argparse.Namespace) -> dict[str, Any]:
     cells = auto_cells(len(X), len(train)) if given.cells == "auto" else given.cells
     encoder = AntiSparseEncoder(
         given.bits,
+        frame="words" if given.words else "learned",
         means=cells,
         scale=given.scale,
         effort=given.effort,

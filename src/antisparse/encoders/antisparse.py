@@ -247,15 +247,11 @@ class AntiSparseEncoder(FrameEncoder):
             raise InputError(f"effort = {self.effort!r}; choose 0, 1, 2 or 3")
         if self.words:
             check_word_bits(self.n_bits)
-            for name, wrong in (
-                ("effort=0", self.effort == 0),
-                ("scale=True", self.scale),
-                ("h='auto'", self.h == "auto"),
-            ):
-                if wrong:
-                    raise InputError(
-                        f"{name} does not go with frame='words', which has no signs; see its documentation"
-                    )
+            unfit = {"effort=0": self.effort == 0, "scale=True": self.scale, "h='auto'": self.h == "auto"}
+            for name in (name for name, given in unfit.items() if given):
+                raise InputError(
+                    f"{name} does not go with frame='words', whose codes have no signs; use frame='learned'"
+                )
         if integer(self.means, "means", 1, 2**16 + 1) > 1 and self.h == "auto":
             raise InputError("h='auto' compares codes of different vectors, which several means forbid; pass means=1")
         if self.alpha is not None:
