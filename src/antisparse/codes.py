@@ -30,7 +30,7 @@ class CodeLayout:
         Bits of the code, in the first `bit_bytes` bytes.
     side : tuple of (name, bytes)
         The side bytes that follow, in order. A part of 0 bytes is a number below 16 in the low half of the last byte of
-        bits, which the bits leave free. The high bits of a mean's number are then in what is free between.
+        bits, which the bits leave free.
     """
 
     n_bits: int
@@ -66,8 +66,8 @@ class CodeLayout:
 
     @property
     def taken(self) -> int:
-        """How many of these side parts take; the others are zero."""
-        return 0 if not self.nibble else self.padding if "mean" in dict(self.side) else 4
+        """How many of these a side part takes; the others are zero."""
+        return 4 if self.nibble else 0
 
     def place(self, name: str) -> tuple[int, int]:
         """Where a side part starts, and its bytes."""

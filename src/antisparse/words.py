@@ -66,8 +66,8 @@ def learn_words(
             part = residual[at : at + _CHUNK_ROWS]
             x = selection(finder.find(part, _MOVES, TENURE, threads)[0], n_bits)
             gram += x.T @ x
-            moment += x.T @ part.astype(np.float32)
-        frame = np.asarray(np.linalg.solve(gram, moment).T, np.float64)
+            moment += x.T @ (part / start.size).astype(np.float32)  # of size 1: float32 has room
+        frame = np.asarray(start.size * np.linalg.solve(gram, moment).T, np.float64)
         finder = WordFinder(frame)
         _, along, size = finder.find(rest, _MOVES, TENURE, threads)
         if found.end(frame, start.means, float((squares - 2 * along + size).mean())):

@@ -54,8 +54,8 @@ class AntiSparseEncoder(FrameEncoder):
         Give every vector a scale of its own, in one byte: worth it from some 16 bytes a vector on. Needs `bias`.
     bias : bool or "half"
         Keep in one byte what the search needs to know of a code beside its bits, with a share alpha of the code's own
-        error (docs/learn.md). "half" keeps it in half a byte, which the bits must leave free: n_bits = 52 makes 7 bytes
-        with it, and n_bits = 50 leaves room for two more bits of the number of a mean: 1,024 of them in one byte more.
+        error (docs/learn.md). "half" keeps it in half a byte, which the bits must leave free: n_bits = 60 makes 8 bytes
+        with it.
         Without bias it is computed from the bits, exactly, and takes 8 bytes in memory.
     alpha : float, optional
         Chosen on the training vectors by default.
@@ -197,9 +197,6 @@ class AntiSparseEncoder(FrameEncoder):
             return np.zeros(len(codes), np.int64)
         start, size = self.code_layout_.place("mean")
         numbers = codes[:, start : start + size].astype(np.int64) @ (256 ** np.arange(size))
-        if self._half:  # what is free above the bias
-            high = codes[:, self.code_layout_.bit_bytes - 1] >> 4 & ((1 << self.code_layout_.padding - 4) - 1)
-            numbers += high.astype(np.int64) << 8
         if len(numbers) and numbers.max() >= len(self.cell_means):
             raise InputError(f"codes name mean {numbers.max()}, but the encoder has {len(self.cell_means)}")
         return numbers
@@ -305,8 +302,7 @@ class AntiSparseEncoder(FrameEncoder):
     def _layout(self) -> CodeLayout:
         side: list[tuple[str, int]] = []
         if self.cell_means is not None:
-            free = -int(self.n_bits) % 8 - 4 if self._half else 0
-            side.append(("mean", 1 if len(self.cell_means) <= 256 << free else 2))
+            side.append(("mean", 1 if len(self.cell_means) <= 256 else 2))
         if self._learned and self.scale:
             side.append(("scale", 1))
         if self._learned and self.bias:
@@ -391,8 +387,6 @@ class AntiSparseEncoder(FrameEncoder):
                 low, step = self.bias_low_[labels], self.bias_step_[labels]
                 number = np.clip(np.round((value - low) / np.where(step > 0, step, 1.0)), 0, 15)
                 bits[:, -1] |= number.astype(np.uint8)
-                if self.cell_means is not None and width == 1:
-                    bits[:, -1] |= (labels >> 8 << 4).astype(np.uint8)
             else:
                 byte = np.clip(np.round((value - self.bias_low_) / (self.bias_step_ or 1.0)), 0, 255).astype(np.uint8)
                 columns.append(byte[:, None])
