@@ -46,12 +46,26 @@ def learn_words(
         With a frame of shape (d, 4 n_bits): the 16 words of the first four bits, those of the next, and so on.
     """
     from sklearn.utils import check_random_state
+    from threadpoolctl import threadpool_limits
 
     X = float64_array(X, "X", 2)
     n_bits = check_word_bits(n_bits)
     means, rounds = integer(means, "means", 1), integer(rounds, "rounds", 1)
     threads = thread_count(n_threads)
-    random = check_random_state(random_state)
+    # BLAS with one thread: sums have one order, and its threads do not get in the way of ours.
+    with threadpool_limits(1, "blas"):
+        return _learn(X, n_bits, means, rounds, check_random_state(random_state), threads, progress)
+
+
+def _learn(
+    X: Float64Array,
+    n_bits: int,
+    means: int,
+    rounds: int,
+    random: np.random.RandomState,
+    threads: int,
+    progress: bool,
+) -> LearnedFrame:
     start = Training.split(X, means, random, threads)
     residual, columns = start.residual, n_bits // BITS * WORDS
     rest = start.held_out - start.means[nearest_mean(start.held_out, start.means, threads)]
