@@ -63,10 +63,15 @@ class WordSearch {
 
   void run(std::size_t task) {
     const std::size_t first = task * group, count = std::min(group, job_.n - first);
-    // Beyond the limit the words are settled, and float would overflow.
-    constexpr double limit = 1e15;
-    for (std::size_t i = 0; i < count * job_.d; ++i)
-      y_[i] = static_cast<float>(std::max(-limit, std::min(job_.y[first * job_.d + i] * job_.factor, limit)));
+    for (std::size_t v = 0; v < count; ++v) {
+      const double* y = job_.y + (first + v) * job_.d;
+      double largest = 0;
+      for (std::size_t i = 0; i < job_.d; ++i) largest = std::max(largest, std::abs(y[i]));
+      // A vector far beyond its words has those of its direction, and float would overflow.
+      constexpr double limit = 1e15;
+      const double factor = std::min(job_.factor, limit / largest);
+      for (std::size_t i = 0; i < job_.d; ++i) y_[v * job_.d + i] = static_cast<float>(y[i] * factor);
+    }
     for (std::size_t j = 0; j < frame_.groups; ++j)
       for (std::size_t v = 0; v < count; v += tile)
         combine_panel<float, tile>(&correlations_[v * frame_.columns + j * word_count], frame_.columns, frame_.panel(j),

@@ -420,7 +420,7 @@ def test_build_by_words(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["search", "words", "query.fvecs", "-k", "2", "--method", "hamming"]) == 2
     assert "words have no signs to compare" in capsys.readouterr().err
     assert main(["build", "base.fvecs", "-o", "other", "--words", "--scale", *QUICK]) == 2
-    assert "scale=True does not go with frame='words'" in capsys.readouterr().err
+    assert "--words does not go with --scale" in capsys.readouterr().err
 
 
 def test_from_a_shell(here: Path) -> None:

@@ -167,6 +167,35 @@ def test_words_are_searched_by_reconstruction_alone(tmp_path) -> None:
     index.close()
 
 
+def test_what_was_fitted_stays_what_it_is() -> None:
+    """Parameters set without fitting anew change nothing but the effort."""
+    encoder = AntiSparseEncoder(20, frame="words", random_state=0).fit(X)
+    codes, rebuilt = encoder.transform(X), encoder.inverse_transform(encoder.transform(X))
+    base, expected = CodeBase(encoder, codes), CodeBase(encoder, codes).search(Q, 5)
+    for parameters in ({"frame": "learned"}, {"n_bits": 40}, {"n_bits": 16}):
+        encoder.set_params(**{"frame": "words", "n_bits": 20} | parameters)
+        np.testing.assert_array_equal(encoder.transform(X), codes)
+        np.testing.assert_array_equal(encoder.inverse_transform(codes), rebuilt)
+        for one, other in zip(base.search(Q, 5), expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+    with pytest.raises(InputError, match="effort = 0; words need 1, 2 or 3"):
+        encoder.set_params(effort=0).transform(X)
+
+
+def test_far_vectors_have_the_words_of_their_direction() -> None:
+    encoder = AntiSparseEncoder(16, frame="words", bias=False, random_state=0).fit(X)
+    far = X - encoder.mean_
+    expected = encoder.transform(encoder.mean_ + 1e9 * far)
+    for size in (1e12, 1e20, 1e30, 1e130):
+        assert (encoder.transform(encoder.mean_ + size * far) == expected).all(axis=1).mean() > 0.99
+
+
+def test_a_bias_step_next_to_a_power_of_two_can_be_searched() -> None:
+    encoder = AntiSparseEncoder(20, frame="words", random_state=0).fit(X)
+    encoder.bias_step_ = float(np.nextafter(2.0, 0))
+    assert (CodeBase(encoder, encoder.transform(X)).search(encoder.mean_[None], 2)[1] >= 0).all()
+
+
 def test_few_and_equal_vectors_can_be_learned_from() -> None:
     for data in (X[:1], X[:3], np.ones((50, 4)), np.zeros((30, 4))):
         encoder = clone(AntiSparseEncoder(8, frame="words", random_state=0)).fit(data)

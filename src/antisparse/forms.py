@@ -101,7 +101,7 @@ class Forms:
         if plain.dtype != np.float32:
             plain = np.asarray(plain, np.float64)
         weights, units, totals, squares, nearest, products = maker.make(
-            np.ascontiguousarray(plain), 2 * float(step.max()), some, threads
+            np.ascontiguousarray(plain), (4 if encoder.words else 2) * float(step.max()), some, threads
         )
         _check_units(units)
         visited = nearest if some else None

@@ -28,7 +28,7 @@ class LearnedFrame:
 
     Attributes
     ----------
-    frame : ndarray of shape (d, n_bits)
+    frame : ndarray of shape (d, n_bits), of words (d, 4 n_bits)
     means : ndarray of shape (K, d)
     size : float
         The root mean square of the residuals ``y - means[k]``, where a vector's scale is about 1.

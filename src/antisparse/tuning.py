@@ -253,8 +253,11 @@ class _Trials:
                 break
             low = min(high + 1, last)
         place = bisect_left(ladder, True, low, high, key=reaches)
-        while place >= 0 and self.measure_all(ladder[place], wanted) >= wanted:
-            place -= 1
+        words = bisect_left(ladder, _WORD_BYTES + 1) - 1  # where signs fail, words may reach it with fewer bytes yet
+        for last in (place, min(place - 1, words)):
+            place = last
+            while place >= 0 and self.measure_all(ladder[place], wanted) >= wanted:
+                place -= 1
 
     def _whole(self, n_bytes: int) -> list[Parameters]:
         """The splits of whole bytes among signs, which there are for any number of them."""

@@ -39,6 +39,9 @@ def test_what_does_not_fit_is_an_error() -> None:
     odd = AntiSparseEncoder(41, frame="tight", effort=0, random_state=0).fit(X)
     with pytest.raises(UnsupportedError, match="whole bytes"):
         to_faiss(Index.create(None, odd))
+    words = AntiSparseEncoder(40, frame="words", random_state=0).fit(X)
+    with pytest.raises(UnsupportedError, match="words have no signs"):
+        to_faiss(Index.create(None, words))
     learned = AntiSparseEncoder(40, random_state=0).fit(X)
     with pytest.raises(UnsupportedError, match="side bytes"):
         add_faiss(Index.create(None, learned), faiss.IndexBinaryFlat(40))

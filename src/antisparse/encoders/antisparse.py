@@ -21,6 +21,7 @@ from antisparse.words import TENURE as WORD_TENURE
 # By effort: sweeps of annealing, flips (None: until none gains), their tenure, turns between codes and scales.
 _SEARCH = {1: (6, None, 0, 1), 2: (30, 100, TENURE, 1), 3: (40, 300, TENURE, 2)}
 _MOVES = {1: 0, 2: 3, 3: 12}  # for every word, by effort; 0: until none gains
+_FRAMES = ("learned", "words", "tight", "gaussian", "block")
 _PER_MEAN = 256  # vectors that the range of half a byte is found by
 _PREPARED = ("_solver", "_refiner", "_finder", "_mean_products")
 
@@ -145,13 +146,17 @@ class AntiSparseEncoder(FrameEncoder):
         return isinstance(self.frame, str) and self.frame in ("learned", "words")
 
     @property
-    def words(self) -> bool:
-        """Whether every four bits are a word."""
+    def _by_words(self) -> bool:
         return isinstance(self.frame, str) and self.frame == "words"
 
     @property
+    def words(self) -> bool:
+        """Whether every four bits are a word: of what was fitted, whatever the parameters are now."""
+        return bool(self.matrix_.shape[1] == WORDS // BITS * self.code_layout_.n_bits)
+
+    @property
     def _columns(self) -> int:
-        return int(self.n_bits) * (WORDS // BITS if self.words else 1)
+        return int(self.n_bits) * (WORDS // BITS if self._by_words else 1)
 
     @property
     def _half(self) -> bool:
@@ -164,8 +169,6 @@ class AntiSparseEncoder(FrameEncoder):
 
     def transform_real(self, X: Any) -> Float64Array:
         """The representations before binarisation, ``x / ||x||_inf`` (n, n_bits), for asymmetric search."""
-        if self.words:
-            raise UnsupportedError("words have no spread representation; use frame='learned'")
         return self.spread_real(self.reduce(self.validated(X, "X")))
 
     def query_weights(self, Y: Float64Array, query: str) -> Float64Array:
@@ -176,13 +179,15 @@ class AntiSparseEncoder(FrameEncoder):
 
     def spread_real(self, Y: Float64Array) -> Float64Array:
         """``x / ||x||_inf`` of reduced vectors; where x = 0, zeros."""
+        if self.words:
+            raise UnsupportedError("words have no spread representation; use frame='learned'")
         result = self._solver.spread(Y, self.h_, relative=self.relative_h, n_threads=self.n_threads)
         t = result.t[:, None]
         scaled: Float64Array = np.divide(result.x, t, out=np.zeros_like(result.x), where=t > 0)
         return scaled
 
     def _expand(self, bits: Codes) -> npt.NDArray[Any]:
-        return selection(bits, int(self.n_bits)) if self.words else super()._expand(bits)
+        return selection(bits, self.code_layout_.n_bits) if self.words else super()._expand(bits)
 
     def terms(self, codes: Codes) -> tuple[Float64Array, Float64Array]:
         """Scale and bias of each code row; in a learned frame -2 and ``||A b||^2 + 2 mean . A b``."""
@@ -242,7 +247,9 @@ class AntiSparseEncoder(FrameEncoder):
             raise InputError("scale needs frame='learned' and bias=True")
         if isinstance(self.effort, bool) or self.effort not in (0, 1, 2, 3):
             raise InputError(f"effort = {self.effort!r}; choose 0, 1, 2 or 3")
-        if self.words:
+        if isinstance(self.frame, str) and self.frame not in _FRAMES:
+            raise InputError(f"frame = {self.frame!r}; choose one of {', '.join(map(repr, _FRAMES))}, or pass a matrix")
+        if self._by_words:
             check_word_bits(self.n_bits)
             unfit = {"effort=0": self.effort == 0, "scale=True": self.scale, "h='auto'": self.h == "auto"}
             for name in (name for name, given in unfit.items() if given):
@@ -265,14 +272,16 @@ class AntiSparseEncoder(FrameEncoder):
         self.means_: Float64Array | None = None
         if not self._learned:
             if means > 1:
-                raise InputError(f"means = {means} needs frame='learned'; the others code vectors as they are")
+                raise InputError(
+                    f"means = {means} needs frame='learned' or 'words'; the others code vectors as they are"
+                )
             super()._fit(X, random)
             self._fit_h(self.reduce(X), random)
             return
         Y = self._fit_reduction(X, boolean(self.center, "center"), self.pca, X.shape[1])
         if means > len(Y):
             raise InputError(f"means = {means}, but X has {len(Y)} vectors; lower it or fit on more vectors")
-        if self.words:
+        if self._by_words:
             learned = learn_words(Y, self.n_bits, means=means, random_state=random, n_threads=self.n_threads)
         else:
             learned = learn_frame(
@@ -412,8 +421,10 @@ class AntiSparseEncoder(FrameEncoder):
     def _search_codes(self, Y: Float64Array) -> tuple[Codes, Float64Array, Float64Array]:
         """The bits of reduced vectors, or of their residuals, with ``y . A b`` and ``||A b||^2``."""
         if self.words:
-            moves = _MOVES[self.effort] * int(self.n_bits) // BITS
-            return self._finder.find(Y, moves or 10 * self.n_bits, WORD_TENURE if moves else 0, self._threads)
+            if self.effort not in _MOVES:
+                raise InputError(f"effort = {self.effort!r}; words need 1, 2 or 3")
+            moves, n_bits = _MOVES[self.effort] * self.code_layout_.n_bits // BITS, self.code_layout_.n_bits
+            return self._finder.find(Y, moves or 10 * n_bits, WORD_TENURE if moves else 0, self._threads)
         correlations, run = self._refiner.correlations(Y, self._threads), self._refiner.run
         learned = self.means_ is not None
         if learned and self.effort > 0:

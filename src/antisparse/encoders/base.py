@@ -258,6 +258,7 @@ class FrameEncoder(LinearEncoder):
     Attributes
     ----------
     frame_ : ndarray of shape (n_reduced, n_bits) or BlockFrame
+        Of words (n_reduced, 4 n_bits).
     sigma_ : float
         The mean norm of the training vectors, reduced: the length given to every reconstruction.
     """
@@ -300,8 +301,8 @@ class FrameEncoder(LinearEncoder):
         nonnegative(self.sigma_, "sigma_")
         if not isinstance(self.frame_, BlockFrame):
             require_shape(self.frame_, "frame_", (self.n_reduced, self._columns))
-        elif self.frame_.shape != (self.n_reduced, self.n_bits):
-            raise InputError(f"frame_ has shape {self.frame_.shape}, not {(self.n_reduced, self.n_bits)}")
+        elif self.frame_.shape != (self.n_reduced, self._columns):
+            raise InputError(f"frame_ has shape {self.frame_.shape}, not {(self.n_reduced, self._columns)}")
 
     @property
     def _columns(self) -> int:
@@ -310,7 +311,7 @@ class FrameEncoder(LinearEncoder):
 
     @property
     def matrix_(self) -> Float64Array:
-        """The frame as one matrix, a column for every bit."""
+        """The frame as one matrix: a column for every bit, of words 16 for every four."""
         check_is_fitted(self)
         return self.frame_.matrix if isinstance(self.frame_, BlockFrame) else self.frame_
 

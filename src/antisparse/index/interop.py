@@ -55,6 +55,8 @@ def _faiss() -> Any:
 
 def _whole_bytes(index: Index) -> int:
     n_bits = index.encoder.code_layout_.n_bits
+    if index.encoder.words:
+        raise UnsupportedError("words have no signs to compare, and FAISS's binary indexes compare nothing else")
     if n_bits % 8:
         raise UnsupportedError(f"the encoder has {n_bits} bits, and FAISS takes whole bytes")
     return n_bits
