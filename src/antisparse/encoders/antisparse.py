@@ -152,7 +152,7 @@ class AntiSparseEncoder(FrameEncoder):
     @property
     def words(self) -> bool:
         """Whether every four bits are a word: of what was fitted, whatever the parameters are now."""
-        return bool(self.matrix_.shape[1] == WORDS // BITS * self.code_layout_.n_bits)
+        return bool(self.frame_.shape[1] == WORDS // BITS * self.code_layout_.n_bits)
 
     @property
     def _columns(self) -> int:
