@@ -200,7 +200,7 @@ class Machine(RuleBasedStateMachine):
     def cells(self, which, probes):
         index, model = self.anyone(which)
         for options in ({"method": "hamming"}, {"method": "asymmetric"}, {"shortlist": 10}):
-            with pytest.raises(UnsupportedError, match="different means|no signs to compare"):
+            with pytest.raises(UnsupportedError, match=r"different means|no signs to compare"):
                 index.search(QUERIES, 2, **options)
         Q, encoder = as_metric(QUERIES, model.metric), model.encoder
         products = encoder.reduce(Q + encoder.mean_ if model.metric == "ip" else Q) @ encoder.cell_means.T
