@@ -253,11 +253,13 @@ class _Trials:
                 break
             low = min(high + 1, last)
         place = bisect_left(ladder, True, low, high, key=reaches)
-        words = bisect_left(ladder, _WORD_BYTES + 1) - 1  # where signs fail, words may reach it with fewer bytes yet
-        for last in (place, min(place - 1, words)):
-            place = last
-            while place >= 0 and self.measure_all(ladder[place], wanted) >= wanted:
-                place -= 1
+        if self._descend(ladder[: place + 1], wanted) > _WORD_BYTES:
+            # Signs fail there; words, which are tried for fewer bytes only, may reach it yet.
+            self._descend([rung for rung in ladder if rung <= _WORD_BYTES], wanted)
+
+    def _descend(self, ladder: list[int], wanted: float) -> int:
+        """Measure all from the last rung down while the recall is reached; returns the rung that fails, or 0."""
+        return next((rung for rung in reversed(ladder) if self.measure_all(rung, wanted) < wanted), 0)
 
     def _whole(self, n_bytes: int) -> list[Parameters]:
         """The splits of whole bytes among signs, which there are for any number of them."""

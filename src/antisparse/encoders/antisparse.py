@@ -35,9 +35,9 @@ class AntiSparseEncoder(FrameEncoder):
         With a drawn frame and fewer bits than dimensions, vectors are first reduced to `n_bits` dimensions by PCA.
     frame : {"learned", "words", "tight", "gaussian", "block"} or ndarray of shape (d, n_bits) or BlockFrame
         "learned" is fitted to the training vectors, scale and all: a vector is rebuilt as ``mean_k + A b``. "words" is,
-        too, but every four bits choose one of 16 columns of A, in place of four signs (docs/words.md): the best
-        reconstruction search for its bytes, and no other. In the others a vector is rebuilt as ``sigma A b / ||A b||``,
-        and `means` and `bias` do not apply.
+        too, but every four bits choose one of 16 columns of A, in place of four signs (docs/words.md): more recall by
+        reconstruction search in 16 bytes and fewer, and no other search. In the others a vector is rebuilt as
+        ``sigma A b / ||A b||``, and `means` and `bias` do not apply.
     effort : {0, 1, 2, 3}
         How the code is found: 0 the signs of the spread representation; 1 greedy flips, from these in a drawn frame,
         from a short annealing in a learned one; 2 annealing and tabu flips; 3 more of both (docs/refine.md). Of words
@@ -251,10 +251,11 @@ class AntiSparseEncoder(FrameEncoder):
             raise InputError(f"frame = {self.frame!r}; choose one of {', '.join(map(repr, _FRAMES))}, or pass a matrix")
         if self._by_words:
             check_word_bits(self.n_bits)
-            unfit = {"effort=0": self.effort == 0, "scale=True": self.scale, "h='auto'": self.h == "auto"}
-            for name in (name for name, given in unfit.items() if given):
+            given = {"effort=0": self.effort == 0, "scale=True": self.scale, "h='auto'": self.h == "auto"}
+            unfit = [name for name, is_given in given.items() if is_given]
+            if unfit:
                 raise InputError(
-                    f"{name} does not go with frame='words', whose codes have no signs; use frame='learned'"
+                    f"{unfit[0]} does not go with frame='words', whose codes have no signs; use frame='learned'"
                 )
         if integer(self.means, "means", 1, 2**16 + 1) > 1 and self.h == "auto":
             raise InputError("h='auto' compares codes of different vectors, which several means forbid; pass means=1")
