@@ -459,37 +459,49 @@ nb::typed<nb::tuple, nb::any, nb::any> refine(
   return nb::make_tuple(owned(std::move(along), {job.n}), owned(std::move(size), {job.n}));
 }
 
-// The words of vectors, in place of what the code rows hold.
-nb::typed<nb::tuple, nb::any, nb::any> find_words(
-    Matrix<double> y, double factor, nb::ndarray<const float, nb::ndim<3>, nb::c_contig, nb::device::cpu> frame,
-    Matrix<float> gram, std::size_t moves, std::size_t tenure,
-    nb::ndarray<std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu> bits, unsigned threads) {
-  WordJob job;
-  job.n = y.shape(0);
-  job.d = y.shape(1);
-  job.groups = frame.shape(0);
-  const std::size_t columns = word_count * job.groups;
-  if (job.d == 0 || columns == 0 || columns >= (1 << 24) || frame.shape(1) != job.d || frame.shape(2) != word_count ||
-      gram.shape(0) != columns || gram.shape(1) != columns || bits.shape(0) != job.n ||
-      bits.shape(1) != (job.groups + 1) / 2)
-    throw std::invalid_argument("the arrays do not fit");
-  job.y = y.data();
-  job.factor = factor;
-  job.frame = frame.data();
-  job.gram = gram.data();
-  job.moves = moves;
-  job.tenure = tenure;
-  job.bits = bits.data();
-  job.threads = threads;
-  auto along = array<float>(job.n), size = array<float>(job.n);
-  job.along = along.get();
-  job.size = size.get();
-  {
-    nb::gil_scoped_release release;
-    kernels().find_words(job);
+// A frame of words prepared.
+class Words {
+ public:
+  using Panels = nb::ndarray<const float, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+
+  Words(Panels frame, Matrix<float> gram) : frame_(checked(frame, gram)) {}
+
+  // The words of vectors, in place of what the code rows hold.
+  nb::typed<nb::tuple, nb::any, nb::any> find(
+      Matrix<double> y, double factor, std::size_t moves, std::size_t tenure,
+      nb::ndarray<std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu> bits, unsigned threads) const {
+    WordJob job;
+    job.frame = &frame_;
+    job.n = y.shape(0);
+    if (y.shape(1) != frame_.d || bits.shape(0) != job.n || bits.shape(1) != (frame_.groups + 1) / 2)
+      throw std::invalid_argument("the arrays do not fit");
+    job.y = y.data();
+    job.factor = factor;
+    job.moves = moves;
+    job.tenure = tenure;
+    job.bits = bits.data();
+    job.threads = threads;
+    auto along = array<float>(job.n), size = array<float>(job.n);
+    job.along = along.get();
+    job.size = size.get();
+    {
+      nb::gil_scoped_release release;
+      kernels().find_words(job);
+    }
+    return nb::make_tuple(owned(std::move(along), {job.n}), owned(std::move(size), {job.n}));
   }
-  return nb::make_tuple(owned(std::move(along), {job.n}), owned(std::move(size), {job.n}));
-}
+
+ private:
+  static WordFrame checked(const Panels& frame, const Matrix<float>& gram) {
+    const std::size_t groups = frame.shape(0), d = frame.shape(1), columns = word_count * groups;
+    if (d == 0 || columns == 0 || columns > most_words || frame.shape(2) != word_count || gram.shape(0) != columns ||
+        gram.shape(1) != columns)
+      throw std::invalid_argument("the arrays do not fit");
+    return WordFrame(frame.data(), gram.data(), d, groups);
+  }
+
+  WordFrame frame_;
+};
 
 }  // namespace
 
@@ -519,9 +531,6 @@ NB_MODULE(_core, m) {
         "flips"_a, "tenure"_a, "cosine"_a, "bits"_a.noconvert(), "threads"_a,
         "scales"_a.noconvert().none() = nb::none(), "turns"_a = 0, "least_scale"_a = 0,
         "Improve code rows in place, scales too; returns c.b and b.G b of every row.");
-  m.def("find_words", &find_words, "y"_a.noconvert(), "factor"_a, "frame"_a.noconvert(), "gram"_a.noconvert(),
-        "moves"_a, "tenure"_a, "bits"_a.noconvert(), "threads"_a,
-        "Write the words of vectors; returns c.x and x.G x of every row.");
   m.def("round_weights", &round_weights, "values"_a.noconvert(), "at_least"_a,
         "Rows as integers below 2^24 times a power of two each, NaN where a value is not finite.");
   nb::class_<FormMaker>(m, "FormMaker", "Makes queries ready for the scan.")
@@ -547,6 +556,10 @@ NB_MODULE(_core, m) {
            "positions"_a.noconvert().none() = nb::none(), "probes"_a.noconvert().none() = nb::none())
       .def("score", &ScanBase::score, "weights"_a.noconvert(), "units"_a.noconvert(), "ids"_a.noconvert(),
            "side_weights"_a.noconvert().none() = nb::none());
+  nb::class_<Words>(m, "Words", "A frame of words prepared for finding codes.")
+      .def(nb::init<Words::Panels, Matrix<float>>(), "frame"_a.noconvert(), "gram"_a.noconvert())
+      .def("find", &Words::find, "y"_a.noconvert(), "factor"_a, "moves"_a, "tenure"_a, "bits"_a.noconvert(),
+           "threads"_a, "Write the words of vectors; returns c.x and x.G x of every row.");
   nb::class_<SpreadFrame>(m, "SpreadFrame", "A frame prepared for the spread solver.")
       .def(nb::init<const std::vector<Matrix<double>>&, std::optional<Matrix<double>>, int>(), "blocks"_a,
            "rotation"_a.none(), "exponent"_a)

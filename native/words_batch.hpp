@@ -6,82 +6,55 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
-#include <utility>
 #include <vector>
 
 #include "aligned.hpp"
 #include "linear.hpp"
 #include "simd.hpp"
+#include "sixteen.hpp"
 #include "threads.hpp"
 #include "words.hpp"
 
 namespace antisparse::ANTISPARSE_ISA {
-
-// A, and G by rows, without the products of words of one group, which are never chosen together.
-class WordFrame {
- public:
-  explicit WordFrame(const WordJob& job)
-      : groups(job.groups),
-        columns(word_count * job.groups),
-        panels_(columns * job.d),
-        gram_(columns * columns),
-        half_(columns) {
-    std::copy_n(job.frame, panels_.size(), panels_.data());
-    for (std::size_t i = 0; i < columns; ++i) {
-      std::copy_n(job.gram + i * columns, columns, &gram_[i * columns]);
-      std::fill_n(&gram_[i * columns + i / word_count * word_count], word_count, 0.0f);
-      half_[i] = job.gram[i * columns + i] / 2;
-    }
-  }
-
-  const float* panel(std::size_t group) const { return &panels_[group * panels_.size() / groups]; }
-  const float* row(std::size_t i) const { return &gram_[i * columns]; }
-  const float* halves() const { return half_.data(); }  // of the diagonal
-
-  const std::size_t groups, columns;
-
- private:
-  Aligned<float> panels_, gram_, half_;
-};
 
 // A thread's share of a WordJob.
 class WordSearch {
  public:
   static constexpr std::size_t tile = 6, group = 8 * tile;  // vectors that share a load; vectors a task
 
-  WordSearch(const WordJob& job, const WordFrame& frame)
+  explicit WordSearch(const WordJob& job)
       : job_(job),
-        frame_(frame),
-        y_(group * job.d),
-        correlations_(group * frame.columns),
-        cost_(frame.columns),
-        barred_(frame.columns),
-        none_(frame.columns),
-        chosen_(frame.groups),
-        recent_(std::min(job.tenure, (frame.groups + 1) / 3)) {}
+        frame_(*job.frame),
+        y_(group * frame_.d),
+        correlations_(group * frame_.columns),
+        cost_(frame_.columns),
+        barred_(frame_.columns),
+        none_(frame_.columns),
+        far_(WordFrame::levels),
+        chosen_(frame_.groups),
+        recent_(std::min(job.tenure, (frame_.groups + 1) / 3)) {}
 
   void run(std::size_t task) {
-    const std::size_t first = task * group, count = std::min(group, job_.n - first);
+    const std::size_t first = task * group, count = std::min(group, job_.n - first), d = frame_.d;
     for (std::size_t v = 0; v < count; ++v) {
-      const double* y = job_.y + (first + v) * job_.d;
+      const double* y = job_.y + (first + v) * d;
       double largest = 0;
-      for (std::size_t i = 0; i < job_.d; ++i) largest = std::max(largest, std::abs(y[i]));
+      for (std::size_t i = 0; i < d; ++i) largest = std::max(largest, std::abs(y[i]));
       // A vector far beyond its words has those of its direction, and float would overflow.
       constexpr double limit = 1e15;
       const double factor = std::min(job_.factor, limit / largest);
-      for (std::size_t i = 0; i < job_.d; ++i) y_[v * job_.d + i] = static_cast<float>(y[i] * factor);
+      for (std::size_t i = 0; i < d; ++i) y_[v * d + i] = static_cast<float>(y[i] * factor);
     }
     for (std::size_t j = 0; j < frame_.groups; ++j)
       for (std::size_t v = 0; v < count; v += tile)
-        combine_panel<float, tile>(&correlations_[v * frame_.columns + j * word_count], frame_.columns, frame_.panel(j),
-                                   &y_[v * job_.d], job_.d, job_.d);
+        combine_panel<float, tile>(&correlations_[v * frame_.columns + j * word_count], frame_.columns,
+                                   &frame_.panels[j * d * word_count], &y_[v * d], d, d);
     for (std::size_t v = 0; v < count; ++v) vector(first + v, &correlations_[v * frame_.columns]);
   }
 
  private:
   using P = Pack<float>;
-  static constexpr float never = std::numeric_limits<float>::infinity();
+  static constexpr std::int16_t never = INT16_MAX, always = INT16_MIN;
 
   void vector(std::size_t row, const float* correlations) {
     start(correlations);
@@ -97,74 +70,89 @@ class WordSearch {
     write(row, correlations);
   }
 
-  // The cost of a word, given those of other groups: G_ii / 2 - c_i + sum of G_ij over theirs.
+  // Every group takes the best word for those before it.
   void start(const float* correlations) {
-    for (std::size_t i = 0; i < frame_.columns; ++i) cost_[i] = frame_.halves()[i] - correlations[i];
-    std::fill_n(barred_.data(), frame_.columns, 0.0f);
+    const std::size_t columns = frame_.columns;
+    const float *const half = frame_.half.data(), unit = begin_level(correlations);
+    std::int16_t* const cost = cost_.data();
+    for (std::size_t i = 0; i < columns; ++i) {
+      constexpr float shift = 3 << 22;  // rounds to the nearest integer, in a form that compilers vectorise
+      const float exact = (half[i] - correlations[i]) * unit;
+      cost[i] = static_cast<std::int16_t>(static_cast<std::int32_t>((exact + shift) - shift));
+    }
+    std::fill_n(barred_.data(), columns, always);
     for (std::size_t j = 0; j < frame_.groups; ++j) {
-      const float* own = &cost_[j * word_count];
-      chosen_[j] = static_cast<std::size_t>(std::min_element(own, own + word_count) - cost_.data());
+      LeastSixteen best;
+      best.offer(Sixteen::load(cost + j * word_count), Sixteen::all(static_cast<int>(j)));
+      chosen_[j] = best.where();
       barred_[chosen_[j]] = never;
-      const float* row = frame_.row(chosen_[j]);
-      for (std::size_t i = 0; i < frame_.columns; i += P::lanes)
-        (P::load(&cost_[i]) + P::load(row + i)).store(&cost_[i]);
+      const std::int16_t* row = rows_ + chosen_[j] * columns;
+      for (std::size_t i = 0; i < columns; i += word_count)
+        (Sixteen::load(cost + i) + Sixteen::load(row + i)).store(cost + i);
     }
   }
 
-  // The least value in each lane, and where.
-  struct Least {
-    P low = P::all(never), where = P::all(0);
-    void offer(P value, P at) {
-      where = select(value < low, at, where);
-      low = min(value, low);
+  // Choose the level at which G_ii / 2 - c_i fits, with its rows of G; returns what 1 is there.
+  float begin_level(const float* correlations) {
+    P low = P::all(0), high = low;
+    for (std::size_t i = 0; i < frame_.columns; i += P::lanes) {
+      const P c = P::load(correlations + i), half = P::load(&frame_.half[i]);
+      low = min(half - c, low);
+      high = min(c - half, high);
     }
-  };
+    const float largest = -std::min(least(low), least(high));
+    rows_ = frame_.rows.data();
+    if (largest <= frame_.reach) return frame_.unit(0);
+    constexpr int last = WordFrame::levels - 1;
+    int level = 1;
+    while (level < last && largest + frame_.reach > std::ldexp(2 * frame_.reach, level)) ++level;
+    Aligned<std::int16_t>& rows = far_[static_cast<std::size_t>(level)];
+    if (rows.empty()) {
+      rows = Aligned<std::int16_t>(frame_.rows.size());
+      for (std::size_t i = 0; i < rows.size(); ++i)
+        rows[i] = static_cast<std::int16_t>((frame_.rows[i] + (1 << (level - 1))) >> level);
+    }
+    rows_ = rows.data();
+    return std::min(frame_.unit(level), frame_.room / largest);
+  }
 
   // The move that changes the cost least; on the way costs follow the last move.
-  Least scan() {
-    Least chains[2];  // which do not wait for each other
-    const P step = P::all(P::lanes);
-    P at = P::count();
-    float* cost = cost_.data();
-    for (std::size_t j = 0; j < frame_.groups; ++j) {
-      constexpr std::size_t packs = word_count / P::lanes;
-      const std::size_t first = j * word_count;
-      P moved[packs];
-      for (std::size_t p = 0; p < packs; ++p) {
-        const std::size_t i = first + p * P::lanes;
-        moved[p] = P::load(cost + i) + (P::load(to_ + i) - P::load(from_ + i));
-        moved[p].store(cost + i);
-      }
-      const P own = P::all(cost[chosen_[j]]);
-      for (std::size_t p = 0; p < packs; ++p, at = at + step)
-        chains[p % 2].offer(moved[p] - own + P::load(&barred_[first + p * P::lanes]), at);
+  LeastSixteen scan() {
+    LeastSixteen best;
+    const Sixteen one = Sixteen::all(1);
+    Sixteen group = Sixteen::all(0);
+    // Copies of what the loop needs: it writes vectors, which could be anything to a compiler.
+    std::int16_t* const cost = cost_.data();
+    const std::int16_t *const barred = barred_.data(), *const from = from_, *const to = to_;
+    const std::size_t *const chosen = chosen_.data(), groups = frame_.groups;
+    for (std::size_t j = 0; j < groups; ++j, group = group + one) {
+      const std::size_t i = j * word_count;
+      const Sixteen moved = Sixteen::load(cost + i) + (Sixteen::load(to + i) - Sixteen::load(from + i));
+      moved.store(cost + i);
+      best.offer(max(moved - Sixteen::all(cost[chosen[j]]), Sixteen::load(barred + i)), group);
     }
-    const Least &even = chains[0], &odd = chains[1];
-    const P less = odd.low < even.low, more = even.low < odd.low;
-    const P before = min(even.where, odd.where);  // the first of equals
-    return {min(even.low, odd.low), select(less, odd.where, select(more, even.where, before))};
+    return best;
   }
 
   // False where no group may move, or, without tenure, no move gains.
   bool step() {
-    const Least found = scan();
+    const LeastSixteen found = scan();
     from_ = to_ = none_.data();
-    const float gain = least(found.low);
-    if (!(gain < (recent_.empty() ? 0 : never))) return false;
-    const auto i = static_cast<std::size_t>(least(select(P::all(gain) < found.low, P::all(never), found.where)));
-    const std::size_t j = i / word_count, last = chosen_[j];
+    if (found.least() >= (recent_.empty() ? 0 : never)) return false;
+    const std::size_t i = found.where(), j = i / word_count, last = chosen_[j];
+    const std::int32_t gain = cost_[i] - cost_[last];  // of which 16 bits were compared
     chosen_[j] = i;
-    from_ = frame_.row(last);
-    to_ = frame_.row(i);
-    losing_ = losing_ || !(gain < 0);  // while moves gain, none is barred: they end at least as well as without tenure
+    from_ = rows_ + last * frame_.columns;
+    to_ = rows_ + i * frame_.columns;
+    losing_ = losing_ || gain >= 0;  // while moves gain, none is barred: they end at least as well as without tenure
     if (recent_.empty() || !losing_) {
-      barred_[last] = 0;
+      barred_[last] = always;
       barred_[i] = never;
     } else {
       std::size_t& oldest = recent_[next_];
       next_ = next_ + 1 == recent_.size() ? 0 : next_ + 1;
       if (oldest < frame_.groups) {
-        std::fill_n(&barred_[oldest * word_count], word_count, 0.0f);
+        std::fill_n(&barred_[oldest * word_count], word_count, always);
         barred_[chosen_[oldest]] = never;
       }
       std::fill_n(&barred_[j * word_count], word_count, never);
@@ -172,8 +160,7 @@ class WordSearch {
     }
     change_ += gain;
     since_.push_back(last);
-    // A gain that rounding could have made is none.
-    if (change_ < least_change_ - 1e-6f * std::fabs(least_change_)) {
+    if (change_ < least_change_) {
       least_change_ = change_;
       since_.clear();
     }
@@ -183,37 +170,44 @@ class WordSearch {
   void write(std::size_t row, const float* correlations) {
     std::uint8_t* bits = job_.bits + row * ((frame_.groups + 1) / 2);
     std::fill_n(bits, (frame_.groups + 1) / 2, std::uint8_t{0});
-    double along = 0, size = 0;
+    float along = 0;
     for (std::size_t j = 0; j < frame_.groups; ++j) {
-      const std::size_t i = chosen_[j];
-      bits[j / 2] |= static_cast<std::uint8_t>(i % word_count << (j % 2 ? 0 : 4));
-      along += correlations[i];
-      float products = 2 * frame_.halves()[i];
-      const float* of_word = frame_.row(i);
-      for (std::size_t k = 0; k < frame_.groups; ++k) products += of_word[chosen_[k]];
-      size += products;
+      bits[j / 2] |= static_cast<std::uint8_t>(chosen_[j] % word_count << (j % 2 ? 0 : 4));
+      along += correlations[chosen_[j]];
     }
-    job_.along[row] = static_cast<float>(along);
-    job_.size[row] = static_cast<float>(size);
+    constexpr std::size_t packs = alignment / sizeof(float) / P::lanes;
+    P size = P::all(0);
+    for (std::size_t k = 0; k < frame_.stride; k += packs * P::lanes) {
+      P rebuilt[packs];
+      std::fill_n(rebuilt, packs, P::all(0));
+      for (const std::size_t i : chosen_) {
+        const float* word = &frame_.words[i * frame_.stride + k];
+        for (std::size_t p = 0; p < packs; ++p) rebuilt[p] = rebuilt[p] + P::load(word + p * P::lanes);
+      }
+      for (const P part : rebuilt) size = fma(part, part, size);
+    }
+    job_.along[row] = along;
+    job_.size[row] = sum(size);
   }
 
   const WordJob& job_;
   const WordFrame& frame_;
-  Aligned<float> y_, correlations_;              // of a task's vectors
-  Aligned<float> cost_, barred_, none_;          // by column; barred: infinity where a move may not go
-  std::vector<std::size_t> chosen_;              // the column of each group
-  const float *from_ = nullptr, *to_ = nullptr;  // rows of G: the last move, not yet in the costs
-  float change_ = 0, least_change_ = 0;          // of the cost, now and at its best
-  std::vector<std::size_t> recent_;              // the groups that moved last, as a ring
+  Aligned<float> y_, correlations_;                     // of a task's vectors
+  Aligned<std::int16_t> cost_, barred_, none_;          // by column; barred: `never` where a move may not go
+  std::vector<Aligned<std::int16_t>> far_;              // rows of G by level, made when they are needed
+  const std::int16_t* rows_ = nullptr;                  // of the vector's level
+  std::vector<std::size_t> chosen_;                     // the column of each group
+  const std::int16_t *from_ = nullptr, *to_ = nullptr;  // rows: the last move, not yet in the costs
+  std::int32_t change_ = 0, least_change_ = 0;          // of the cost, now and at its best
+  std::vector<std::size_t> recent_;                     // the groups that moved last, as a ring
   std::size_t next_ = 0;
   bool losing_ = false;             // some move lost
   std::vector<std::size_t> since_;  // the columns left since the best words met
 };
 
 inline void find_words(const WordJob& job) {
-  const WordFrame frame(job);
   run_tasks((job.n + WordSearch::group - 1) / WordSearch::group, job.threads,
-            [&] { return [search = WordSearch(job, frame)](std::size_t task) mutable { search.run(task); }; });
+            [&] { return [search = WordSearch(job)](std::size_t task) mutable { search.run(task); }; });
 }
 
 }  // namespace antisparse::ANTISPARSE_ISA

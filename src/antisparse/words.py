@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from antisparse._arrays import Float64Array, float64_array, integer, thread_count
-from antisparse._core import find_words
+from antisparse._core import Words
 from antisparse.codes import Codes, code_rows
 from antisparse.errors import InputError
 from antisparse.learn import LearnedFrame, Rounds, Training, nearest_mean, track_rounds
@@ -15,6 +15,7 @@ WORDS, BITS = 16, 4  # of a group
 _RIDGE = 0.05  # of the vectors that a word would have if all had as many
 _MOVES, TENURE = 60, 5  # of the encodings while learning; a group that moved stays for so many
 _CHUNK_ROWS = 4096
+_MOST_BITS = 2**14  # 65,536 words, whose numbers have 16 bits (native/words.hpp)
 
 
 def learn_words(
@@ -91,7 +92,7 @@ def _learn(
 
 def check_word_bits(n_bits: Any) -> int:
     """`n_bits`, if words can have so many."""
-    count = integer(n_bits, "n_bits", BITS)
+    count = integer(n_bits, "n_bits", BITS, _MOST_BITS + 1)
     if count % BITS:
         raise InputError(f"n_bits = {count}; words take four bits each: pass a multiple of 4")
     return count
@@ -114,14 +115,14 @@ class WordFinder:
         # The scale is taken out, so that float32 has room: y and A are divided by the length of the longest word.
         self._unit = float(np.diagonal(gram).max()) or 1.0
         self._factor = 1 / float(np.sqrt(self._unit))
-        self._gram: npt.NDArray[np.float32] = np.ascontiguousarray(gram / self._unit, np.float32)
         words = (frame * self._factor).reshape(len(frame), -1, WORDS).transpose(1, 0, 2)
-        self._words: npt.NDArray[np.float32] = np.ascontiguousarray(words, np.float32)
+        self._groups = len(words)
+        self._words = Words(
+            np.ascontiguousarray(words, np.float32), np.ascontiguousarray(gram / self._unit, np.float32)
+        )
 
     def find(self, Y: Float64Array, moves: int, tenure: int, threads: int) -> tuple[Codes, Float64Array, Float64Array]:
         """Code rows (n, ceil(n_bits / 8)) with A x near y, ``y . A x`` and ``||A x||^2``."""
-        rows = np.zeros((len(Y), -(-len(self._words) // 2)), np.uint8)
-        along, size = find_words(
-            np.ascontiguousarray(Y), self._factor, self._words, self._gram, moves, tenure, rows, threads
-        )
+        rows = np.zeros((len(Y), -(-self._groups // 2)), np.uint8)
+        along, size = self._words.find(np.ascontiguousarray(Y), self._factor, moves, tenure, rows, threads)
         return rows, along.astype(np.float64) * self._unit, np.maximum(size.astype(np.float64) * self._unit, 0)
