@@ -52,9 +52,47 @@ class LeastSixteen {
   __m256i low_ = _mm256_set1_epi16(INT16_MAX), group_ = _mm256_setzero_si256();
 };
 
+#elif defined(__GNUC__)
+
+// Two 16-byte vectors of the compiler's own, as in simd.hpp.
+struct Sixteen {
+  static constexpr std::size_t size = 16;
+  typedef std::int16_t Lanes __attribute__((vector_size(16)));
+  Lanes v[2];
+  static Sixteen load(const std::int16_t* p) {
+    const Lanes* halves = reinterpret_cast<const Lanes*>(p);
+    return {{halves[0], halves[1]}};
+  }
+  static Sixteen all(int x) {
+    const Lanes lanes = static_cast<std::int16_t>(x) - Lanes{};
+    return {{lanes, lanes}};
+  }
+  void store(std::int16_t* p) const {
+    Lanes* halves = reinterpret_cast<Lanes*>(p);
+    halves[0] = v[0];
+    halves[1] = v[1];
+  }
+  std::int16_t operator[](std::size_t i) const { return v[i / 8][i % 8]; }
+  friend Sixteen operator+(Sixteen a, Sixteen b) { return {{a.v[0] + b.v[0], a.v[1] + b.v[1]}}; }
+  friend Sixteen operator-(Sixteen a, Sixteen b) { return {{less(a.v[0], b.v[0]), less(a.v[1], b.v[1])}}; }
+  friend Sixteen operator<(Sixteen a, Sixteen b) { return {{a.v[0] < b.v[0], a.v[1] < b.v[1]}}; }
+  // Where the mask is set yes, elsewhere no.
+  friend Sixteen select(Sixteen mask, Sixteen yes, Sixteen no) {
+    return {{choose(mask.v[0], yes.v[0], no.v[0]), choose(mask.v[1], yes.v[1], no.v[1])}};
+  }
+
+ private:
+  static Lanes choose(Lanes mask, Lanes yes, Lanes no) { return (mask & yes) | (~mask & no); }
+  static Lanes less(Lanes a, Lanes b) {
+    typedef std::uint16_t Bits __attribute__((vector_size(16)));
+    const Lanes difference = (Lanes)((Bits)a - (Bits)b), beyond = ((a ^ b) & (a ^ difference)) >> 15;
+    return choose(beyond, (a >> 15) ^ INT16_MAX, difference);
+  }
+};
+
 #else
 
-// Loops of fixed length, which compilers turn into vectors.
+// Loops of fixed length, for compilers without vector types.
 struct Sixteen {
   static constexpr std::size_t size = 16;
   std::int16_t v[size];
@@ -71,24 +109,33 @@ struct Sixteen {
     return each([&](std::size_t) { return x; });
   }
   void store(std::int16_t* p) const { std::copy_n(v, size, p); }
+  std::int16_t operator[](std::size_t i) const { return v[i]; }
   friend Sixteen operator+(Sixteen a, Sixteen b) {
     return each([&](std::size_t i) { return a.v[i] + b.v[i]; });
   }
   friend Sixteen operator-(Sixteen a, Sixteen b) {
     return each([&](std::size_t i) { return std::clamp<int>(a.v[i] - b.v[i], INT16_MIN, INT16_MAX); });
   }
-  friend Sixteen max(Sixteen a, Sixteen b) {
-    return each([&](std::size_t i) { return a.v[i] < b.v[i] ? b.v[i] : a.v[i]; });
+  friend Sixteen operator<(Sixteen a, Sixteen b) {
+    return each([&](std::size_t i) { return a.v[i] < b.v[i] ? -1 : 0; });
+  }
+  friend Sixteen select(Sixteen mask, Sixteen yes, Sixteen no) {
+    return each([&](std::size_t i) { return mask.v[i] ? yes.v[i] : no.v[i]; });
   }
 };
+
+#endif
+
+#ifndef ANTISPARSE_TARGET_AVX2
+
+inline Sixteen max(Sixteen a, Sixteen b) { return select(a < b, b, a); }
 
 class LeastSixteen {
  public:
   void offer(Sixteen value, Sixteen group) {
-    for (std::size_t i = 0; i < Sixteen::size; ++i) {
-      group_.v[i] = value.v[i] < low_.v[i] ? group.v[i] : group_.v[i];
-      low_.v[i] = value.v[i] < low_.v[i] ? value.v[i] : low_.v[i];
-    }
+    const Sixteen lower = value < low_;
+    group_ = select(lower, group, group_);
+    low_ = select(lower, value, low_);
   }
   std::int32_t least() const { return key() >> 16; }
   std::size_t where() const { return static_cast<std::size_t>(key() & 0xffff); }
@@ -97,7 +144,7 @@ class LeastSixteen {
   std::int32_t key() const {
     std::int32_t least = INT32_MAX;
     for (std::size_t i = 0; i < Sixteen::size; ++i)
-      least = std::min(least, low_.v[i] * 65536 + static_cast<std::uint16_t>(group_.v[i]) * 16 + static_cast<int>(i));
+      least = std::min(least, low_[i] * 65536 + group_[i] * 16 + static_cast<int>(i));
     return least;
   }
 
