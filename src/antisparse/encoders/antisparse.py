@@ -20,7 +20,7 @@ from antisparse.words import TENURE as WORD_TENURE
 
 # By effort: sweeps of annealing, flips (None: until none gains), their tenure, turns between codes and scales.
 _SEARCH = {1: (6, None, 0, 1), 2: (30, 100, TENURE, 1), 3: (40, 300, TENURE, 2)}
-_MOVES = {1: 0, 2: 3, 3: 12}  # for every word, by effort; 0: until none gains
+_MOVES = {1: 0, 2: 6, 3: 24}  # for every word, by effort; 0: until none gains
 _FRAMES = ("learned", "words", "tight", "gaussian", "block")
 _PER_MEAN = 256  # vectors that the range of half a byte is found by
 _PREPARED = ("_solver", "_refiner", "_finder", "_mean_products")
