@@ -69,7 +69,7 @@ def _build(given: argparse.Namespace, command: str) -> int:
 
     integer(given.bits, "--bits", 1)
     if given.words and (given.scale or given.effort == 0):
-        raise InputError("--words does not go with --scale and --effort 0; drop the one or the other")
+        raise InputError("--words does not go with --scale or --effort 0; drop the one or the other")
     integer(given.seed, "--seed", 0, 2**32)
     integer(given.train, "--train", 1)
     thread_count(given.threads, "--threads")
