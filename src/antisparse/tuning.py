@@ -30,7 +30,12 @@ _FEW_BYTES = 8  # up to which half a byte of bias is tried
 _WORD_BYTES = 16  # up to which words are tried, which take long to learn, and gain less the more there are
 _TERMS = 4  # bytes CodeBase keeps beside the bits to re-rank codes of a drawn frame
 _Z = 1.959963984540054  # 95 % of a normal distribution lies within so many deviations
-_LOOKS = {"reconstruction": ("#d55e00", "o"), "shortlist, re-ranked": ("#0072b2", "s"), "Hamming": ("#7f7f7f", "^")}
+_LOOKS = {
+    "reconstruction": ("#d55e00", "o"),
+    "reconstruction of words": ("#009e73", "D"),
+    "shortlist, re-ranked": ("#0072b2", "s"),
+    "Hamming": ("#7f7f7f", "^"),
+}
 _CAVEAT = "Recall falls as the base grows: expect less on a larger one, and tune on as many vectors as you can."
 
 
@@ -362,4 +367,8 @@ def _cheapest(rows: list[Setting], wanted: float) -> Setting | None:
 
 
 def _look(row: Setting) -> str:
-    return "Hamming" if row.method == "hamming" else "shortlist, re-ranked" if row.shortlist else "reconstruction"
+    if row.method == "hamming":
+        return "Hamming"
+    if row.shortlist:
+        return "shortlist, re-ranked"
+    return "reconstruction of words" if row.parameters["frame"] == "words" else "reconstruction"
