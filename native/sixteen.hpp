@@ -1,4 +1,5 @@
-// Sixteen: 16 integers of 16 bits, the costs of a group's words. Included as simd.hpp is, once per instruction set.
+// Sixteen<T>: 16 floats or integers of 16 bits, the costs of a group's words, and the least of many such.
+// Included as simd.hpp is, once per instruction set.
 #pragma once
 
 #ifndef ANTISPARSE_ISA
@@ -8,6 +9,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+
+#include "simd.hpp"
 
 #ifdef ANTISPARSE_TARGET_AVX2
 #include <immintrin.h>
@@ -15,26 +19,96 @@
 
 namespace antisparse::ANTISPARSE_ISA {
 
+// Sums of integers must fit; differences are as far as they do.
+template <class T>
+struct Sixteen;
+
+// The least of all values offered, in groups of 16, and its number: the first of equals. What is not below the largest
+// of T is none.
+template <class T>
+class LeastSixteen;
+
+template <>
+struct Sixteen<float> {
+  using P = Pack<float>;
+  static constexpr std::size_t packs = 16 / P::lanes;
+  P v[packs];
+  template <class F>
+  static Sixteen each(F f) {
+    Sixteen r;
+    for (std::size_t p = 0; p < packs; ++p) r.v[p] = f(p);
+    return r;
+  }
+  static Sixteen load(const float* p) {
+    return each([&](std::size_t i) { return P::load(p + i * P::lanes); });
+  }
+  static Sixteen all(float x) {
+    return each([&](std::size_t) { return P::all(x); });
+  }
+  void store(float* p) const {
+    for (std::size_t i = 0; i < packs; ++i) v[i].store(p + i * P::lanes);
+  }
+  friend Sixteen operator+(Sixteen a, Sixteen b) {
+    return each([&](std::size_t i) { return a.v[i] + b.v[i]; });
+  }
+  friend Sixteen operator-(Sixteen a, Sixteen b) {
+    return each([&](std::size_t i) { return a.v[i] - b.v[i]; });
+  }
+  friend Sixteen max(Sixteen a, Sixteen b) {
+    return each([&](std::size_t i) { return select(a.v[i] < b.v[i], b.v[i], a.v[i]); });
+  }
+};
+
+template <>
+class LeastSixteen<float> {
+ public:
+  void offer(Sixteen<float> value, Sixteen<float> group) {
+    for (std::size_t p = 0; p < Sixteen<float>::packs; ++p) {
+      group_.v[p] = select(value.v[p] < low_.v[p], group.v[p], group_.v[p]);
+      low_.v[p] = min(value.v[p], low_.v[p]);
+    }
+  }
+  float value() const {
+    float lowest = std::numeric_limits<float>::max();
+    for (const Pack<float> low : low_.v) lowest = std::min(lowest, least(low));
+    return lowest;
+  }
+  std::size_t where() const {
+    alignas(64) float low[16], group[16];
+    low_.store(low);
+    group_.store(group);
+    std::size_t best = 0;
+    for (std::size_t i = 1; i < 16; ++i)
+      if (low[i] < low[best] || (low[i] == low[best] && group[i] < group[best])) best = i;
+    return 16 * static_cast<std::size_t>(group[best]) + best;
+  }
+
+ private:
+  Sixteen<float> low_ = Sixteen<float>::all(std::numeric_limits<float>::max()), group_ = Sixteen<float>::all(0);
+};
+
 #ifdef ANTISPARSE_TARGET_AVX2
 
-struct Sixteen {
+template <>
+struct Sixteen<std::int16_t> {
   __m256i v;
   static Sixteen load(const std::int16_t* p) { return {_mm256_load_si256(reinterpret_cast<const __m256i*>(p))}; }
   static Sixteen all(int x) { return {_mm256_set1_epi16(static_cast<short>(x))}; }
   void store(std::int16_t* p) const { _mm256_store_si256(reinterpret_cast<__m256i*>(p), v); }
   friend Sixteen operator+(Sixteen a, Sixteen b) { return {_mm256_add_epi16(a.v, b.v)}; }
-  friend Sixteen operator-(Sixteen a, Sixteen b) { return {_mm256_subs_epi16(a.v, b.v)}; }  // as far as there is room
+  friend Sixteen operator-(Sixteen a, Sixteen b) { return {_mm256_subs_epi16(a.v, b.v)}; }
   friend Sixteen max(Sixteen a, Sixteen b) { return {_mm256_max_epi16(a.v, b.v)}; }
 };
 
-// The least of all values offered, in groups of 16, and its number: the first of equals.
-class LeastSixteen {
+template <>
+class LeastSixteen<std::int16_t> {
  public:
-  void offer(Sixteen value, Sixteen group) {
+  using Integers = Sixteen<std::int16_t>;
+  void offer(Integers value, Integers group) {
     group_ = _mm256_blendv_epi8(group_, group.v, _mm256_cmpgt_epi16(low_, value.v));
     low_ = _mm256_min_epi16(low_, value.v);
   }
-  std::int32_t least() const { return key() >> 16; }
+  std::int32_t value() const { return key() >> 16; }
   std::size_t where() const { return static_cast<std::size_t>(key() & 0xffff); }
 
  private:
@@ -55,7 +129,8 @@ class LeastSixteen {
 #elif defined(__GNUC__)
 
 // Two 16-byte vectors of the compiler's own, as in simd.hpp.
-struct Sixteen {
+template <>
+struct Sixteen<std::int16_t> {
   static constexpr std::size_t size = 16;
   typedef std::int16_t Lanes __attribute__((vector_size(16)));
   Lanes v[2];
@@ -93,7 +168,8 @@ struct Sixteen {
 #else
 
 // Loops of fixed length, for compilers without vector types.
-struct Sixteen {
+template <>
+struct Sixteen<std::int16_t> {
   static constexpr std::size_t size = 16;
   std::int16_t v[size];
   template <class F>
@@ -128,27 +204,29 @@ struct Sixteen {
 
 #ifndef ANTISPARSE_TARGET_AVX2
 
-inline Sixteen max(Sixteen a, Sixteen b) { return select(a < b, b, a); }
+inline Sixteen<std::int16_t> max(Sixteen<std::int16_t> a, Sixteen<std::int16_t> b) { return select(a < b, b, a); }
 
-class LeastSixteen {
+template <>
+class LeastSixteen<std::int16_t> {
  public:
-  void offer(Sixteen value, Sixteen group) {
-    const Sixteen lower = value < low_;
+  using Integers = Sixteen<std::int16_t>;
+  void offer(Integers value, Integers group) {
+    const Integers lower = value < low_;
     group_ = select(lower, group, group_);
     low_ = select(lower, value, low_);
   }
-  std::int32_t least() const { return key() >> 16; }
+  std::int32_t value() const { return key() >> 16; }
   std::size_t where() const { return static_cast<std::size_t>(key() & 0xffff); }
 
  private:
   std::int32_t key() const {
     std::int32_t least = INT32_MAX;
-    for (std::size_t i = 0; i < Sixteen::size; ++i)
+    for (std::size_t i = 0; i < Integers::size; ++i)
       least = std::min(least, low_[i] * 65536 + group_[i] * 16 + static_cast<int>(i));
     return least;
   }
 
-  Sixteen low_ = Sixteen::all(INT16_MAX), group_ = Sixteen::all(0);
+  Integers low_ = Integers::all(INT16_MAX), group_ = Integers::all(0);
 };
 
 #endif

@@ -19,13 +19,11 @@ constexpr std::size_t most_words = 65536;  // of all groups: their numbers have 
 
 // A and G prepared for the search.
 //
-// Its costs are integers of 16 bits. The cost of a word, given those of other groups, is G_ii / 2 - c_i + the sum of
-// G_ij over theirs. `reach` is the most that the sum can be, and c_i is no more for vectors that words rebuild: so that
-// 2 reach have 15 bits and a sign. A vector of larger c has a coarser unit, by powers of two: its level.
+// The cost of a word, given those of other groups, is G_ii / 2 - c_i + the sum of G_ij over theirs. `reach` is the most
+// that such a sum can be, in part or in full. As integers of 16 bits, costs have `room` for it and for as much of
+// G_ii / 2 - c_i; vectors with more have floats, and so have those whose error is so small that rounding would show.
 struct WordFrame {
-  static constexpr int levels = 16;  // in the last one products are 0, and c is all that counts
-
-  // The frame is groups x d x 16, and the Gram matrix 16 groups x 16 groups.
+  // The frame is groups x d x 16, and the Gram matrix 16 groups x 16 groups; the longest word has length 1.
   WordFrame(const float* frame, const float* gram, std::size_t dimension, std::size_t group_count)
       : d(dimension),
         groups(group_count),
@@ -34,36 +32,36 @@ struct WordFrame {
         panels(columns * d),
         words(columns * stride),
         half(columns),
-        rows(columns * columns) {
+        products(columns * columns),
+        rounded(columns * columns) {
     std::copy_n(frame, panels.size(), panels.data());
     for (std::size_t i = 0; i < columns; ++i) {
       const std::size_t own = i / word_count;
       for (std::size_t k = 0; k < d; ++k) words[i * stride + k] = frame[(own * d + k) * word_count + i % word_count];
       half[i] = gram[i * columns + i] / 2;
+      std::copy_n(gram + i * columns, columns, &products[i * columns]);
+      std::fill_n(&products[i * columns + own * word_count], word_count, 0.0f);  // never chosen together
       float low = 0, high = 0;
       for (std::size_t j = 0; j < groups; ++j) {
-        const float* products = gram + i * columns + j * word_count;
-        const auto ends = std::minmax_element(products, products + word_count);
-        if (j == own) continue;
-        low += *ends.first;
-        high += *ends.second;
+        const float* of_group = &products[i * columns + j * word_count];
+        low += std::min(*std::min_element(of_group, of_group + word_count), 0.0f);
+        high += std::max(*std::max_element(of_group, of_group + word_count), 0.0f);
       }
-      reach = std::max({reach, -low, high, half[i]});
+      reach = std::max({reach, -low, high});
     }
-    room = static_cast<float>(std::numeric_limits<std::int16_t>::max() - static_cast<int>(groups));  // for rounding
-    for (std::size_t i = 0; i < columns; ++i)
-      for (std::size_t j = 0; j < columns; ++j)  // words of one group are never chosen together
-        if (i / word_count != j / word_count)
-          rows[i * columns + j] = static_cast<std::int16_t>(std::lrint(gram[i * columns + j] * unit(0)));
+    const int room = std::numeric_limits<std::int16_t>::max() - static_cast<int>(groups);  // every product is rounded
+    unit = 2 * reach / static_cast<float>(room);
+    least_error = 256 * std::sqrt(static_cast<float>(groups)) * unit;
+    for (std::size_t i = 0; i < products.size(); ++i)
+      rounded[i] = static_cast<std::int16_t>(std::lrint(products[i] / unit));
   }
 
-  // What 1 is, at a level.
-  float unit(int level) const { return std::ldexp(room / (2 * reach), -level); }
-
   std::size_t d, groups, columns, stride;
-  float room = 0, reach = 1e-30f;
+  float reach = 2, unit = 0;           // of the integers; a reach less than that would gain nothing
+  float least_error = 0;               // for them: some hundred times what rounding may add
   Aligned<float> panels, words, half;  // A by groups x d x 16, and by words; half the diagonal of G
-  Aligned<std::int16_t> rows;          // of G, in units of level 0
+  Aligned<float> products;             // G by rows, without the products of words of one group
+  Aligned<std::int16_t> rounded;       // over the unit
 };
 
 struct WordJob {

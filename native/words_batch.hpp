@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "aligned.hpp"
@@ -17,6 +19,130 @@
 
 namespace antisparse::ANTISPARSE_ISA {
 
+// The search for one vector's words, with costs T: float, or integers of 16 bits, which take half the time.
+template <class T>
+class WordMoves {
+ public:
+  WordMoves(const WordJob& job, const T* rows)
+      : job_(job),
+        frame_(*job.frame),
+        rows_(rows),
+        cost_(frame_.columns),
+        barred_(frame_.columns),
+        none_(frame_.columns),
+        chosen_(frame_.groups),
+        recent_(std::min(job.tenure, (frame_.groups + 1) / 3)) {}
+
+  // The column of every group's word.
+  const std::vector<std::size_t>& find(const float* correlations) {
+    start(correlations);
+    std::fill(recent_.begin(), recent_.end(), frame_.groups);
+    next_ = 0;
+    losing_ = false;
+    since_.clear();
+    change_ = least_change_ = 0;
+    from_ = to_ = none_.data();
+    for (std::size_t i = 0; i < job_.moves; ++i)
+      if (!step()) break;
+    for (; !since_.empty(); since_.pop_back()) chosen_[since_.back() / word_count] = since_.back();  // the best met
+    return chosen_;
+  }
+
+ private:
+  static constexpr bool integers = std::is_integral_v<T>;
+  static constexpr T never = std::numeric_limits<T>::max(), always = std::numeric_limits<T>::lowest();
+  using Change = std::conditional_t<integers, std::int32_t, T>;
+  using Costs = Sixteen<T>;
+
+  // Every group takes the best word for those before it.
+  void start(const float* correlations) {
+    const std::size_t columns = frame_.columns;
+    const float* const half = frame_.half.data();
+    T* const cost = cost_.data();
+    const float factor = 1 / frame_.unit;
+    for (std::size_t i = 0; i < columns; ++i) {
+      const float exact = half[i] - correlations[i];
+      constexpr float shift = 3 << 22;  // rounds to the nearest integer, in a form that compilers vectorise
+      cost[i] = integers ? static_cast<T>(static_cast<std::int32_t>((exact * factor + shift) - shift)) : exact;
+    }
+    std::fill_n(barred_.data(), columns, always);
+    for (std::size_t j = 0; j < frame_.groups; ++j) {
+      LeastSixteen<T> best;
+      best.offer(Costs::load(cost + j * word_count), Costs::all(static_cast<T>(j)));
+      chosen_[j] = best.where();
+      barred_[chosen_[j]] = never;
+      const T* row = rows_ + chosen_[j] * columns;
+      for (std::size_t i = 0; i < columns; i += word_count)
+        (Costs::load(cost + i) + Costs::load(row + i)).store(cost + i);
+    }
+  }
+
+  // The move that changes the cost least; on the way costs follow the last move.
+  LeastSixteen<T> scan() {
+    LeastSixteen<T> best;
+    const Costs one = Costs::all(1);
+    Costs group = Costs::all(0);
+    // Copies of members, which a compiler would read again after every vector written.
+    T* const cost = cost_.data();
+    const T *const barred = barred_.data(), *const from = from_, *const to = to_;
+    const std::size_t *const chosen = chosen_.data(), groups = frame_.groups;
+    for (std::size_t j = 0; j < groups; ++j, group = group + one) {
+      const std::size_t i = j * word_count;
+      const Costs moved = Costs::load(cost + i) + (Costs::load(to + i) - Costs::load(from + i));
+      moved.store(cost + i);
+      best.offer(max(moved - Costs::all(cost[chosen[j]]), Costs::load(barred + i)), group);
+    }
+    return best;
+  }
+
+  // False where no group may move, or, without tenure, no move gains.
+  bool step() {
+    const LeastSixteen<T> found = scan();
+    from_ = to_ = none_.data();
+    if (!(found.value() < (recent_.empty() ? 0 : never))) return false;
+    const std::size_t i = found.where(), j = i / word_count, last = chosen_[j];
+    const Change gain = static_cast<Change>(cost_[i]) - cost_[last];  // of which scan() may have had a part
+    chosen_[j] = i;
+    from_ = rows_ + last * frame_.columns;
+    to_ = rows_ + i * frame_.columns;
+    losing_ = losing_ || !(gain < 0);  // while moves gain, none is barred: they end at least as well as without tenure
+    if (recent_.empty() || !losing_) {
+      barred_[last] = always;
+      barred_[i] = never;
+    } else {
+      std::size_t& oldest = recent_[next_];
+      next_ = next_ + 1 == recent_.size() ? 0 : next_ + 1;
+      if (oldest < frame_.groups) {
+        std::fill_n(&barred_[oldest * word_count], word_count, always);
+        barred_[chosen_[oldest]] = never;
+      }
+      std::fill_n(&barred_[j * word_count], word_count, never);
+      oldest = j;
+    }
+    change_ += gain;
+    since_.push_back(last);
+    // A gain that rounding of floats could have made is none.
+    const Change slack = integers ? 0 : static_cast<Change>(1e-6f * std::fabs(static_cast<float>(least_change_)));
+    if (change_ < least_change_ - slack) {
+      least_change_ = change_;
+      since_.clear();
+    }
+    return true;
+  }
+
+  const WordJob& job_;
+  const WordFrame& frame_;
+  const T* rows_;                            // of G, without the products of words of one group
+  Aligned<T> cost_, barred_, none_;          // by column; barred: `never` where a move may not go
+  std::vector<std::size_t> chosen_;          // the column of each group
+  const T *from_ = nullptr, *to_ = nullptr;  // rows: the last move, not yet in the costs
+  Change change_ = 0, least_change_ = 0;     // of the cost, now and at its best
+  std::vector<std::size_t> recent_;          // the groups that moved last, as a ring
+  std::size_t next_ = 0;
+  bool losing_ = false;             // some move lost
+  std::vector<std::size_t> since_;  // the columns left since the best words met
+};
+
 // A thread's share of a WordJob.
 class WordSearch {
  public:
@@ -27,12 +153,8 @@ class WordSearch {
         frame_(*job.frame),
         y_(group * frame_.d),
         correlations_(group * frame_.columns),
-        cost_(frame_.columns),
-        barred_(frame_.columns),
-        none_(frame_.columns),
-        far_(WordFrame::levels),
-        chosen_(frame_.groups),
-        recent_(std::min(job.tenure, (frame_.groups + 1) / 3)) {}
+        integers_(job, frame_.rounded.data()),
+        floats_(job, frame_.products.data()) {}
 
   void run(std::size_t task) {
     const std::size_t first = task * group, count = std::min(group, job_.n - first), d = frame_.d;
@@ -49,138 +171,47 @@ class WordSearch {
       for (std::size_t v = 0; v < count; v += tile)
         combine_panel<float, tile>(&correlations_[v * frame_.columns + j * word_count], frame_.columns,
                                    &frame_.panels[j * d * word_count], &y_[v * d], d, d);
-    for (std::size_t v = 0; v < count; ++v) vector(first + v, &correlations_[v * frame_.columns]);
+    for (std::size_t v = 0; v < count; ++v) vector(first + v, &y_[v * d], &correlations_[v * frame_.columns]);
   }
 
  private:
   using P = Pack<float>;
-  static constexpr std::int16_t never = INT16_MAX, always = INT16_MIN;
 
-  void vector(std::size_t row, const float* correlations) {
-    start(correlations);
-    std::fill(recent_.begin(), recent_.end(), frame_.groups);
-    next_ = 0;
-    losing_ = false;
-    since_.clear();
-    change_ = least_change_ = 0;
-    from_ = to_ = none_.data();
-    for (std::size_t i = 0; i < job_.moves; ++i)
-      if (!step()) break;
-    for (; !since_.empty(); since_.pop_back()) chosen_[since_.back() / word_count] = since_.back();  // the best met
-    write(row, correlations);
+  void vector(std::size_t row, const float* y, const float* correlations) {
+    if (fits(correlations)) {
+      write(row, integers_.find(correlations), correlations);
+      float square = 0;
+      for (std::size_t i = 0; i < frame_.d; ++i) square += y[i] * y[i];
+      if (square - 2 * job_.along[row] + job_.size[row] >= frame_.least_error) return;
+    }
+    write(row, floats_.find(correlations), correlations);
   }
 
-  // Every group takes the best word for those before it.
-  void start(const float* correlations) {
-    const std::size_t columns = frame_.columns;
-    const float *const half = frame_.half.data(), unit = begin_level(correlations);
-    std::int16_t* const cost = cost_.data();
-    for (std::size_t i = 0; i < columns; ++i) {
-      constexpr float shift = 3 << 22;  // rounds to the nearest integer, in a form that compilers vectorise
-      const float exact = (half[i] - correlations[i]) * unit;
-      cost[i] = static_cast<std::int16_t>(static_cast<std::int32_t>((exact + shift) - shift));
-    }
-    std::fill_n(barred_.data(), columns, always);
-    for (std::size_t j = 0; j < frame_.groups; ++j) {
-      LeastSixteen best;
-      best.offer(Sixteen::load(cost + j * word_count), Sixteen::all(static_cast<int>(j)));
-      chosen_[j] = best.where();
-      barred_[chosen_[j]] = never;
-      const std::int16_t* row = rows_ + chosen_[j] * columns;
-      for (std::size_t i = 0; i < columns; i += word_count)
-        (Sixteen::load(cost + i) + Sixteen::load(row + i)).store(cost + i);
-    }
-  }
-
-  // Choose the level at which G_ii / 2 - c_i fits, with its rows of G; returns what 1 is there.
-  float begin_level(const float* correlations) {
+  // Whether costs have room as integers.
+  bool fits(const float* correlations) const {
     P low = P::all(0), high = low;
     for (std::size_t i = 0; i < frame_.columns; i += P::lanes) {
       const P c = P::load(correlations + i), half = P::load(&frame_.half[i]);
       low = min(half - c, low);
       high = min(c - half, high);
     }
-    const float largest = -std::min(least(low), least(high));
-    rows_ = frame_.rows.data();
-    if (largest <= frame_.reach) return frame_.unit(0);
-    constexpr int last = WordFrame::levels - 1;
-    int level = 1;
-    while (level < last && largest + frame_.reach > std::ldexp(2 * frame_.reach, level)) ++level;
-    Aligned<std::int16_t>& rows = far_[static_cast<std::size_t>(level)];
-    if (rows.empty()) {
-      rows = Aligned<std::int16_t>(frame_.rows.size());
-      for (std::size_t i = 0; i < rows.size(); ++i)
-        rows[i] = static_cast<std::int16_t>((frame_.rows[i] + (1 << (level - 1))) >> level);
-    }
-    rows_ = rows.data();
-    return std::min(frame_.unit(level), frame_.room / largest);
+    return -std::min(least(low), least(high)) <= frame_.reach;
   }
 
-  // The move that changes the cost least; on the way costs follow the last move.
-  LeastSixteen scan() {
-    LeastSixteen best;
-    const Sixteen one = Sixteen::all(1);
-    Sixteen group = Sixteen::all(0);
-    // Copies of what the loop needs: it writes vectors, which could be anything to a compiler.
-    std::int16_t* const cost = cost_.data();
-    const std::int16_t *const barred = barred_.data(), *const from = from_, *const to = to_;
-    const std::size_t *const chosen = chosen_.data(), groups = frame_.groups;
-    for (std::size_t j = 0; j < groups; ++j, group = group + one) {
-      const std::size_t i = j * word_count;
-      const Sixteen moved = Sixteen::load(cost + i) + (Sixteen::load(to + i) - Sixteen::load(from + i));
-      moved.store(cost + i);
-      best.offer(max(moved - Sixteen::all(cost[chosen[j]]), Sixteen::load(barred + i)), group);
-    }
-    return best;
-  }
-
-  // False where no group may move, or, without tenure, no move gains.
-  bool step() {
-    const LeastSixteen found = scan();
-    from_ = to_ = none_.data();
-    if (found.least() >= (recent_.empty() ? 0 : never)) return false;
-    const std::size_t i = found.where(), j = i / word_count, last = chosen_[j];
-    const std::int32_t gain = cost_[i] - cost_[last];  // of which 16 bits were compared
-    chosen_[j] = i;
-    from_ = rows_ + last * frame_.columns;
-    to_ = rows_ + i * frame_.columns;
-    losing_ = losing_ || gain >= 0;  // while moves gain, none is barred: they end at least as well as without tenure
-    if (recent_.empty() || !losing_) {
-      barred_[last] = always;
-      barred_[i] = never;
-    } else {
-      std::size_t& oldest = recent_[next_];
-      next_ = next_ + 1 == recent_.size() ? 0 : next_ + 1;
-      if (oldest < frame_.groups) {
-        std::fill_n(&barred_[oldest * word_count], word_count, always);
-        barred_[chosen_[oldest]] = never;
-      }
-      std::fill_n(&barred_[j * word_count], word_count, never);
-      oldest = j;
-    }
-    change_ += gain;
-    since_.push_back(last);
-    if (change_ < least_change_) {
-      least_change_ = change_;
-      since_.clear();
-    }
-    return true;
-  }
-
-  void write(std::size_t row, const float* correlations) {
+  void write(std::size_t row, const std::vector<std::size_t>& chosen, const float* correlations) {
     std::uint8_t* bits = job_.bits + row * ((frame_.groups + 1) / 2);
     std::fill_n(bits, (frame_.groups + 1) / 2, std::uint8_t{0});
     float along = 0;
     for (std::size_t j = 0; j < frame_.groups; ++j) {
-      bits[j / 2] |= static_cast<std::uint8_t>(chosen_[j] % word_count << (j % 2 ? 0 : 4));
-      along += correlations[chosen_[j]];
+      bits[j / 2] |= static_cast<std::uint8_t>(chosen[j] % word_count << (j % 2 ? 0 : 4));
+      along += correlations[chosen[j]];
     }
     constexpr std::size_t packs = alignment / sizeof(float) / P::lanes;
     P size = P::all(0);
     for (std::size_t k = 0; k < frame_.stride; k += packs * P::lanes) {
       P rebuilt[packs];
       std::fill_n(rebuilt, packs, P::all(0));
-      for (const std::size_t i : chosen_) {
+      for (const std::size_t i : chosen) {
         const float* word = &frame_.words[i * frame_.stride + k];
         for (std::size_t p = 0; p < packs; ++p) rebuilt[p] = rebuilt[p] + P::load(word + p * P::lanes);
       }
@@ -192,17 +223,9 @@ class WordSearch {
 
   const WordJob& job_;
   const WordFrame& frame_;
-  Aligned<float> y_, correlations_;                     // of a task's vectors
-  Aligned<std::int16_t> cost_, barred_, none_;          // by column; barred: `never` where a move may not go
-  std::vector<Aligned<std::int16_t>> far_;              // rows of G by level, made when they are needed
-  const std::int16_t* rows_ = nullptr;                  // of the vector's level
-  std::vector<std::size_t> chosen_;                     // the column of each group
-  const std::int16_t *from_ = nullptr, *to_ = nullptr;  // rows: the last move, not yet in the costs
-  std::int32_t change_ = 0, least_change_ = 0;          // of the cost, now and at its best
-  std::vector<std::size_t> recent_;                     // the groups that moved last, as a ring
-  std::size_t next_ = 0;
-  bool losing_ = false;             // some move lost
-  std::vector<std::size_t> since_;  // the columns left since the best words met
+  Aligned<float> y_, correlations_;  // of a task's vectors
+  WordMoves<std::int16_t> integers_;
+  WordMoves<float> floats_;
 };
 
 inline void find_words(const WordJob& job) {
