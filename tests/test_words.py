@@ -266,19 +266,26 @@ def test_words_are_searched_by_reconstruction_alone(tmp_path) -> None:
     index.close()
 
 
-def test_what_was_fitted_stays_what_it_is() -> None:
+@pytest.mark.parametrize("frame", ["words", "learned"])
+@pytest.mark.parametrize("bias", [True, False, "half"])
+def test_what_was_fitted_stays_what_it_is(frame: str, bias: bool | str) -> None:
     """Parameters set without fitting anew change nothing but the effort."""
-    encoder = AntiSparseEncoder(20, frame="words", random_state=0).fit(X)
+    fitted = {"n_bits": 20, "frame": frame, "bias": bias, "scale": frame == "learned" and bias is True}
+    encoder = AntiSparseEncoder(**fitted, random_state=0).fit(X)
     codes, rebuilt = encoder.transform(X), encoder.inverse_transform(encoder.transform(X))
     base, expected = CodeBase(encoder, codes), CodeBase(encoder, codes).search(Q, 5)
-    for parameters in ({"frame": "learned"}, {"n_bits": 40}, {"n_bits": 16}):
-        encoder.set_params(**{"frame": "words", "n_bits": 20} | parameters)
+    other = "learned" if frame == "words" else "words"
+    changes = [{"frame": other}, {"n_bits": 40}, {"n_bits": 16}, {"means": 3}, {"scale": not fitted["scale"]}]
+    for parameters in (*changes, *({"bias": value} for value in (True, False, "half"))):
+        encoder.set_params(**fitted | {"means": 1} | parameters)
         np.testing.assert_array_equal(encoder.transform(X), codes)
         np.testing.assert_array_equal(encoder.inverse_transform(codes), rebuilt)
-        for one, other in zip(base.search(Q, 5), expected, strict=True):
-            np.testing.assert_array_equal(one, other)
-    with pytest.raises(InputError, match="effort = 0; words need 1, 2 or 3"):
-        encoder.set_params(effort=0).transform(X)
+        for one, again in zip(base.search(Q, 5), expected, strict=True):
+            np.testing.assert_array_equal(one, again)
+    for effort in (0, 4, "2", [2], None, True):
+        if effort != 0 or frame == "words":
+            with pytest.raises(InputError, match=r"effort = .*; choose (0, )?1, 2 or 3"):
+                encoder.set_params(effort=effort).transform(X)
 
 
 def test_far_vectors_have_the_words_of_their_direction() -> None:

@@ -162,6 +162,10 @@ class AntiSparseEncoder(FrameEncoder):
     def _half(self) -> bool:
         return self._learned and isinstance(self.bias, str) and self.bias == "half"
 
+    def _has(self, part: str) -> bool:
+        """Whether code rows have this side part: of what was fitted, as `words`."""
+        return part in [name for name, _ in self.code_layout_.side]
+
     @property
     def cell_means(self) -> Float64Array | None:
         """The means, where there are several."""
@@ -245,8 +249,7 @@ class AntiSparseEncoder(FrameEncoder):
             )
         if boolean(self.scale, "scale") and (self.bias is not True or not self._learned):
             raise InputError("scale needs frame='learned' and bias=True")
-        if isinstance(self.effort, bool) or self.effort not in (0, 1, 2, 3):
-            raise InputError(f"effort = {self.effort!r}; choose 0, 1, 2 or 3")
+        self._check_effort((0, 1, 2, 3))
         if isinstance(self.frame, str) and self.frame not in _FRAMES:
             raise InputError(f"frame = {self.frame!r}; choose one of {', '.join(map(repr, _FRAMES))}, or pass a matrix")
         if self._by_words:
@@ -261,6 +264,10 @@ class AntiSparseEncoder(FrameEncoder):
             raise InputError("h='auto' compares codes of different vectors, which several means forbid; pass means=1")
         if self.alpha is not None:
             nonnegative(self.alpha, "alpha")
+
+    def _check_effort(self, choices: tuple[int, ...]) -> None:
+        if isinstance(self.effort, bool) or self.effort not in choices:
+            raise InputError(f"effort = {self.effort!r}; choose {', '.join(map(str, choices[:-1]))} or {choices[-1]}")
 
     def _fit(self, X: Float64Array, random: np.random.RandomState) -> None:
         self._check_parameters()
@@ -323,12 +330,12 @@ class AntiSparseEncoder(FrameEncoder):
         """Choose alpha, and the ranges of the side bytes, on some of the training vectors."""
         chosen = random.permutation(len(Y))[:22_000]
         queries, base = Y[chosen[: len(chosen) // 11]], Y[chosen[len(chosen) // 11 :]]
-        self.code_layout_ = CodeLayout(int(self.n_bits))
+        self.code_layout_ = self._layout()
         means = self._means[nearest_mean(base, self._means, self._threads)]
         residual = base - means
         bits, along, size = self._search_codes(residual)
         rebuilt = self.combine(bits)
-        if self.scale:
+        if self._has("scale"):
             # A few vectors equal their mean, and have a scale of nearly 0: they shall not set the range.
             low, high = _range(1 / np.maximum(best_scales(along, size), LEAST_SCALE), 0.01, 0.5)
             self.reach_low_ = max(low, high / 64)
@@ -339,7 +346,7 @@ class AntiSparseEncoder(FrameEncoder):
             self.alpha_ = float(self.alpha)
         elif len(queries) >= 20:
             self.alpha_ = best_alpha(queries, base, means + rebuilt, error)
-        if self._half:
+        if self.code_layout_.nibble:
             self._fit_half_bias(Y[random.permutation(len(Y))[: max(len(base), _PER_MEAN * len(self._means))]])
             return
         low, high = _range(_exact_bias(rebuilt, means) + self.alpha_ * error)
@@ -386,14 +393,14 @@ class AntiSparseEncoder(FrameEncoder):
         if self.cell_means is not None:
             width = self.code_layout_.place("mean")[1]
             columns.append((labels[:, None] >> (8 * np.arange(width)) & 255).astype(np.uint8))
-        if self.bias:
+        if self._has("bias"):
             scales = np.ones(len(Y))
-            if self.scale:
+            if self._has("scale"):
                 byte = self._scale_bytes(along, size)
                 columns.append(byte[:, None])
                 scales = self._decoded_scales(byte)
             value = self._bias(residual, labels, bits, along, size, scales)
-            if self._half:
+            if self.code_layout_.nibble:
                 low, step = self.bias_low_[labels], self.bias_step_[labels]
                 number = np.clip(np.round((value - low) / np.where(step > 0, step, 1.0)), 0, 15)
                 bits[:, -1] |= number.astype(np.uint8)
@@ -421,24 +428,25 @@ class AntiSparseEncoder(FrameEncoder):
 
     def _search_codes(self, Y: Float64Array) -> tuple[Codes, Float64Array, Float64Array]:
         """The bits of reduced vectors, or of their residuals, with ``y . A b`` and ``||A b||^2``."""
+        n_bits = self.code_layout_.n_bits
         if self.words:
-            if self.effort not in _MOVES:
-                raise InputError(f"effort = {self.effort!r}; words need 1, 2 or 3")
-            moves, n_bits = _MOVES[self.effort] * self.code_layout_.n_bits // BITS, self.code_layout_.n_bits
+            self._check_effort((1, 2, 3))
+            moves = _MOVES[self.effort] * n_bits // BITS
             return self._finder.find(Y, moves or 10 * n_bits, WORD_TENURE if moves else 0, self._threads)
+        self._check_effort((0, 1, 2, 3))
         correlations, run = self._refiner.correlations(Y, self._threads), self._refiner.run
         learned = self.means_ is not None
         if learned and self.effort > 0:
-            bits = np.zeros((len(Y), -(-self.n_bits // 8)), np.uint8)
-            scales = first_scales(Y, self.size_) if self.scale else None
+            bits = np.zeros((len(Y), -(-n_bits // 8)), np.uint8)
+            scales = first_scales(Y, self.size_) if self._has("scale") else None
             sweeps, flips, tenure, turns = self._search
-            turns = turns if self.scale else 0
+            turns = turns if self._has("scale") else 0
             return bits, *run(correlations, bits, sweeps, flips, tenure, "euclidean", self._threads, scales, turns)
         bits = self._solver.bits(Y, self.h_, relative=self.relative_h, dtype=np.float32, n_threads=self.n_threads)
         if self.effort == 0:
             return bits, *run(correlations, bits, 0, 0, 0, "euclidean", self._threads)
         if self.effort == 1:
-            return bits, *run(correlations, bits, 0, 10 * self.n_bits, 0, "cosine", self._threads)
+            return bits, *run(correlations, bits, 0, 10 * n_bits, 0, "cosine", self._threads)
         # A drawn frame has no scale of its own: that of the spread code.
         along, size = run(correlations, bits, 0, 0, 0, "cosine", self._threads)
         scales = np.clip(best_scales(along, size), LEAST_SCALE, 1e18).astype(np.float32)
@@ -448,14 +456,14 @@ class AntiSparseEncoder(FrameEncoder):
     @property
     def _search(self) -> tuple[int, int, int, int]:
         sweeps, flips, tenure, turns = _SEARCH[self.effort]
-        return sweeps, 10 * self.n_bits if flips is None else flips, tenure, turns
+        return sweeps, 10 * self.code_layout_.n_bits if flips is None else flips, tenure, turns
 
     def _reconstruct(self, codes: Any) -> Float64Array:
         if self.means_ is None:
             return super()._reconstruct(codes)
         rows = self.code_layout_.rows(codes, "codes")
         rebuilt = self.combine(rows)
-        if self.scale:
+        if self._has("scale"):
             rebuilt *= self._decoded_scales(rows[:, self.code_layout_.place("scale")[0]])[:, None]
         rebuilt += self.means_[self.cells(rows)]
         return rebuilt
