@@ -296,6 +296,15 @@ def test_far_vectors_have_the_words_of_their_direction() -> None:
         assert (encoder.transform(encoder.mean_ + size * far) == expected).all(axis=1).mean() > 0.99
 
 
+@pytest.mark.parametrize("alpha", [None, 0.0])
+def test_vectors_beyond_all_bounds_are_coded(alpha: float | None) -> None:
+    encoder = AntiSparseEncoder(16, frame="words", alpha=alpha, random_state=0).fit(X)
+    codes = encoder.transform(np.concatenate([X[:5], X[:5] * 1e160]))
+    np.testing.assert_array_equal(codes[:5], encoder.transform(X[:5]))
+    if alpha is None:
+        assert (codes[5:, -1] == 255).all()
+
+
 def test_a_bias_step_next_to_a_power_of_two_can_be_searched() -> None:
     encoder = AntiSparseEncoder(20, frame="words", random_state=0).fit(X)
     encoder.bias_step_ = float(np.nextafter(2.0, 0))

@@ -420,7 +420,8 @@ class AntiSparseEncoder(FrameEncoder):
     ) -> Float64Array:
         """``||s A b||^2 + 2 mean . s A b + alpha e^2``, all of it from b, c = A'r and G (docs/learn.md)."""
         square = scales * scales * size
-        error = np.maximum((residual * residual).sum(axis=1) - 2 * scales * along + square, 0)
+        with np.errstate(over="ignore"):  # of a vector beyond all bounds: the last of the bias bytes
+            error = np.clip((residual * residual).sum(axis=1) - 2 * scales * along + square, 0, 1e300)
         value: Float64Array = square + self.alpha_ * error
         if self.cell_means is not None:
             value += 2 * scales * np.einsum("ij,ij->i", self._mean_products[labels], self._expand(bits))
