@@ -265,9 +265,9 @@ class AntiSparseEncoder(FrameEncoder):
         if self.alpha is not None:
             nonnegative(self.alpha, "alpha")
 
-    def _check_effort(self, choices: tuple[int, ...]) -> None:
+    def _check_effort(self, choices: tuple[int, ...], say: str = "choose") -> None:
         if isinstance(self.effort, bool) or self.effort not in choices:
-            raise InputError(f"effort = {self.effort!r}; choose {', '.join(map(str, choices[:-1]))} or {choices[-1]}")
+            raise InputError(f"effort = {self.effort!r}; {say} {', '.join(map(str, choices[:-1]))} or {choices[-1]}")
 
     def _fit(self, X: Float64Array, random: np.random.RandomState) -> None:
         self._check_parameters()
@@ -431,7 +431,7 @@ class AntiSparseEncoder(FrameEncoder):
         """The bits of reduced vectors, or of their residuals, with ``y . A b`` and ``||A b||^2``."""
         n_bits = self.code_layout_.n_bits
         if self.words:
-            self._check_effort((1, 2, 3))
+            self._check_effort((1, 2, 3), "words need")
             moves = _MOVES[self.effort] * n_bits // BITS
             return self._finder.find(Y, moves or 10 * n_bits, WORD_TENURE if moves else 0, self._threads)
         self._check_effort((0, 1, 2, 3))
