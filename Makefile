@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml CMakeLists.txt $(shell find src native -type f -not -name '*.pyc' -not -name '*.pyi')
+NATIVE := $(shell find native -name '*.cpp' -o -name '*.hpp')
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .PHONY: demo paper test test-long lint format stubs bench bench-recall bench-smoke sanitize clean help
@@ -27,7 +28,7 @@ lint: $(VENV)/with-lint  ## ruff, mypy, clang-format, the import direction, the 
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/clang-format --dry-run -Werror native/*.cpp native/*.hpp
+	$(BIN)/clang-format --dry-run -Werror $(NATIVE)
 	$(BIN)/lint-imports
 	$(BIN)/python -m nanobind.stubgen -q -m antisparse._core -o $(VENV)/_core.pyi
 	diff -u src/antisparse/_core.pyi $(VENV)/_core.pyi
@@ -35,7 +36,7 @@ lint: $(VENV)/with-lint  ## ruff, mypy, clang-format, the import direction, the 
 format: $(VENV)/with-lint  ## rewrite the code in the house format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/clang-format -i native/*.cpp native/*.hpp
+	$(BIN)/clang-format -i $(NATIVE)
 
 stubs: $(VENV)/with-lint  ## regenerate src/antisparse/_core.pyi from the native module
 	$(BIN)/python -m nanobind.stubgen -q -m antisparse._core -o src/antisparse/_core.pyi
@@ -61,7 +62,7 @@ bench-smoke: $(VENV)/with-bench  ## the same on small sizes: does it run?
 # The kernels' tests under the address and undefined-behaviour sanitizers (Linux, GCC).
 sanitize: $(VENV)-sanitize/with-test  ## the native tests under sanitizers
 	LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
-	  $(VENV)-sanitize/bin/python -m pytest -q -n auto -p no:cacheprovider tests/spread tests/test_scan.py tests/test_forms.py tests/test_words.py tests/test_search.py \
+	  $(VENV)-sanitize/bin/python -m pytest -q -n auto -p no:cacheprovider tests/spread tests/test_scan.py tests/test_tables.py tests/test_words.py tests/test_search.py \
 	  -k "not 10000 and not 1000_problems"
 
 clean:  ## remove everything that was made

@@ -1,12 +1,12 @@
 // The kernels of each instruction set, and the choice among them.
 #pragma once
 
-#include "form.hpp"
-#include "project.hpp"
-#include "refine.hpp"
-#include "scan.hpp"
-#include "spread.hpp"
-#include "words.hpp"
+#include "codebooks/codebooks.hpp"
+#include "projection/project.hpp"
+#include "refine/refine.hpp"
+#include "scan/scan.hpp"
+#include "solver/spread.hpp"
+#include "tables/table_job.hpp"
 
 namespace antisparse {
 
@@ -16,10 +16,11 @@ struct Kernels {
   SpreadSolve<double> spread_double;
   Scan scan;
   Project project;
-  MakeForms make_forms;
+  MakeTables make_tables;
+  MakeSignTables make_sign_tables;
   RoundRows round_rows;
   Refine refine;
-  FindWords find_words;
+  FindCodewords find_codewords;
 };
 
 extern const Kernels portable_kernels;

@@ -18,6 +18,17 @@ def use_isa(name: str) -> None:
 def orthonormal_rows(rows: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> bool:
     """Orthonormalise the rows in place; False where they are dependent."""
 
+class SpreadFrame:
+    """A frame prepared for the spread solver."""
+
+    def __init__(self, blocks: Sequence[Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]], rotation: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None, exponent: int) -> None: ...
+
+    @overload
+    def solve(self, vectors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], h: float, relative: bool, max_steps: int, threads: int, want_bits: bool) -> tuple[Any, ...]: ...
+
+    @overload
+    def solve(self, vectors: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], h: float, relative: bool, max_steps: int, threads: int, want_bits: bool) -> tuple[Any, ...]: ...
+
 def project(x: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], m: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], threads: int) -> NDArray[numpy.float64]:
     """x @ m, row by row alike."""
 
@@ -29,15 +40,28 @@ def refine(correlations: Annotated[NDArray[numpy.float32], dict(shape=(None, Non
     Improve code rows in place, scales too; returns c.b and b.G b of every row.
     """
 
-def round_weights(values: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], at_least: float) -> tuple[Any, Any]:
+class Codebooks:
+    """Codebooks of 16 codewords each, prepared for finding codes."""
+
+    def __init__(self, frame: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], gram: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def find(self, y: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], factor: float, moves: int, tenure: int, bits: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> tuple[Any, Any]:
+        """Write the codewords of vectors; returns c.x and x.G x of every row."""
+
+def round_rows(values: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], at_least: float) -> tuple[Any, Any]:
     """
     Rows as integers below 2^24 times a power of two each, NaN where a value is not finite.
     """
 
-class FormMaker:
+def sign_tables(weights: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], nibbles: int) -> NDArray[numpy.int32]:
+    """
+    Tables (queries, nibbles, 16) of signs, from integer weights: the sum of |W| over the bits that disagree.
+    """
+
+class TableMaker:
     """Makes queries ready for the scan."""
 
-    def __init__(self, frame: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, points: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None = None, half: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, words: bool = False) -> None: ...
+    def __init__(self, frame: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], columns_per_nibble: int, nibbles: int, *, shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, points: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None = None, half: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None: ...
 
     @overload
     def make(self, x: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], at_least: float, probes: int, threads: int) -> tuple[Any, Any, Any, Any, Any, Any]: ...
@@ -45,33 +69,25 @@ class FormMaker:
     @overload
     def make(self, x: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], at_least: float, probes: int, threads: int) -> tuple[Any, Any, Any, Any, Any, Any]:
         """
-        Weights, units, totals, squares, nearest points and products with these (native/form.hpp).
+        Tables, units, peaks, squared norms, nearest points and dot products with these (tables/table_job.hpp).
         """
 
-class ScanBase:
-    """Codes in scan layout with their terms, ready to be searched."""
+class QueryTables:
+    """Queries as tables of 16 integers for each nibble of a code."""
 
-    def __init__(self, blocks: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], n: int, bits: int, scale: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, bias: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, bias0: float, side: int = 0, positions: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, cell_ends: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, reach_bytes: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, bias_bytes: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, ranges: Sequence[float] = [], nibble: bool = False, words: bool = False) -> None: ...
+    def __init__(self, tables: Annotated[NDArray[numpy.int32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], units: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], *, base: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, probes: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None = None, cell_steps: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None = None) -> None: ...
 
-    def search(self, weights: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], units: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], k: int, threads: int, side_weights: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None = None, offsets: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None = None, positions: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, probes: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None = None) -> tuple[Any, Any]: ...
+class CodeColumns:
+    """Codes as rows of nibbles, with ids, cells and at most one column."""
 
-    def score(self, weights: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], units: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu', writable=False)], side_weights: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None = None) -> NDArray[numpy.float64]: ...
+    def __init__(self, blocks: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], n: int, *, ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, cell_ends: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, scales: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, inverse_scales: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, inverse_scale_low: float = 0.0, inverse_scale_step: float = 0.0) -> None: ...
 
-class Words:
-    """A frame of words prepared for finding codes."""
+    def search(self, queries: QueryTables, k: int, threads: int, ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> tuple[Any, Any]:
+        """
+        Scores and ids of the k best codes of each query. `ids` in place of those of the codes: -1 leaves one out.
+        """
 
-    def __init__(self, frame: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], gram: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> None: ...
-
-    def find(self, y: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], factor: float, moves: int, tenure: int, bits: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> tuple[Any, Any]:
-        """Write the words of vectors; returns c.x and x.G x of every row."""
-
-class SpreadFrame:
-    """A frame prepared for the spread solver."""
-
-    def __init__(self, blocks: Sequence[Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]], rotation: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None, exponent: int) -> None: ...
-
-    @overload
-    def solve(self, vectors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], h: float, relative: bool, max_steps: int, threads: int, want_bits: bool) -> tuple[Any, ...]: ...
-
-    @overload
-    def solve(self, vectors: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], h: float, relative: bool, max_steps: int, threads: int, want_bits: bool) -> tuple[Any, ...]: ...
+    def score(self, queries: QueryTables, places: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> NDArray[numpy.float64]:
+        """
+        Scores of the codes at given places, infinity where a place is negative.
+        """

@@ -1,0 +1,128 @@
+#include <vector>
+
+#include "bind/arrays.hpp"
+#include "kernels.hpp"
+#include "tables/table_job.hpp"
+
+namespace antisparse::bind {
+
+namespace {
+
+// Rows of values as integers times a unit each.
+Pair round_rows(Matrix<double> values, double at_least) {
+  const std::size_t n = values.shape(0), count = values.shape(1);
+  auto rounded = array<std::int32_t>(n * count);
+  auto units = array<double>(n);
+  {
+    nb::gil_scoped_release release;
+    kernels().round_rows(values.data(), n, count, at_least, rounded.get(), units.get());
+  }
+  return nb::make_tuple(owned(std::move(rounded), {n, count}), owned(std::move(units), {n}));
+}
+
+nb::ndarray<nb::numpy, std::int32_t> sign_tables(Matrix<std::int32_t> weights, std::size_t nibbles) {
+  SignTableJob job;
+  job.n = weights.shape(0);
+  job.bits = weights.shape(1);
+  job.nibbles = nibbles;
+  require(nibbles >= (job.bits + 3) / 4, "nibbles: fewer than the weights need");
+  job.weights = weights.data();
+  auto tables = array<std::int32_t>(job.n * nibbles * 16);
+  job.tables = tables.get();
+  {
+    nb::gil_scoped_release release;
+    kernels().make_sign_tables(job);
+  }
+  return owned(std::move(tables), {job.n, nibbles, 16});
+}
+
+// Makes tables of queries, by a frame and, for probes, among some points.
+class TableMaker {
+ public:
+  TableMaker(Matrix<double> frame, std::size_t columns_per_nibble, std::size_t nibbles,
+             const std::optional<Vector<double>>& shift, const std::optional<Matrix<double>>& points,
+             const std::optional<Vector<double>>& half)
+      : columns_(frame.shape(1)),
+        nibbles_(nibbles),
+        signs_(columns_per_nibble == 4),
+        frame_(frame.data(), frame.shape(0), columns_) {
+    require(signs_ || columns_per_nibble == 16, "columns_per_nibble must be 4 or 16");
+    require(signs_ || columns_ % 16 == 0, "frame: the columns of codebooks come by 16");
+    require(nibbles >= (columns_ + columns_per_nibble - 1) / columns_per_nibble,
+            "nibbles: fewer than the frame's columns need");
+    if (shift) {
+      require(shift->shape(0) == frame_.d, "the shift does not fit");
+      shift_.assign(shift->data(), shift->data() + frame_.d);
+    }
+    require(!half || points, "half: without points");
+    if (!points) return;
+    require(points->shape(1) == frame_.d && half && half->shape(0) == points->shape(0), "the points do not fit");
+    points_ = Points(points->data(), half->data(), points->shape(0), frame_.d);
+  }
+
+  template <class T>
+  nb::typed<nb::tuple, nb::any, nb::any, nb::any, nb::any, nb::any, nb::any> make(Matrix<T> x, double at_least,
+                                                                                  std::size_t probes,
+                                                                                  unsigned threads) const {
+    require(x.shape(1) == frame_.d && probes <= points_.all, "the queries do not fit");
+    TableJob job;
+    if constexpr (std::is_same_v<T, float>)
+      job.single = x.data();
+    else
+      job.x = x.data();
+    job.shift = shift_.empty() ? nullptr : shift_.data();
+    job.frame = &frame_;
+    job.n = x.shape(0);
+    job.columns = columns_;
+    job.signs = signs_;
+    job.nibbles = nibbles_;
+    job.probes = probes;
+    job.points = probes ? &points_ : nullptr;
+    job.at_least = at_least;
+    job.threads = threads;
+    auto tables = array<std::int32_t>(job.n * nibbles_ * 16);
+    auto units = array<double>(job.n), peaks = array<double>(job.n), squares = array<double>(job.n);
+    auto nearest = array<std::int64_t>(job.n * probes);
+    auto products = array<double>(job.n * probes);
+    job.tables = tables.get();
+    job.units = units.get();
+    job.peaks = peaks.get();
+    job.squares = squares.get();
+    job.nearest = nearest.get();
+    job.products = products.get();
+    {
+      nb::gil_scoped_release release;
+      kernels().make_tables(job);
+    }
+    return nb::make_tuple(owned(std::move(tables), {job.n, nibbles_, 16}), owned(std::move(units), {job.n}),
+                          owned(std::move(peaks), {job.n}), owned(std::move(squares), {job.n}),
+                          owned(std::move(nearest), {job.n, probes}), owned(std::move(products), {job.n, probes}));
+  }
+
+ private:
+  std::size_t columns_, nibbles_;
+  bool signs_;
+  Panels frame_;
+  std::vector<double> shift_;
+  Points points_;
+};
+
+}  // namespace
+
+void bind_tables(nb::module_& m) {
+  m.def("round_rows", &round_rows, "values"_a.noconvert(), "at_least"_a,
+        "Rows as integers below 2^24 times a power of two each, NaN where a value is not finite.");
+  m.def("sign_tables", &sign_tables, "weights"_a.noconvert(), "nibbles"_a,
+        "Tables (queries, nibbles, 16) of signs, from integer weights: the sum of |W| over the bits that disagree.");
+  nb::class_<TableMaker>(m, "TableMaker", "Makes queries ready for the scan.")
+      .def(nb::init<Matrix<double>, std::size_t, std::size_t, const std::optional<Vector<double>>&,
+                    const std::optional<Matrix<double>>&, const std::optional<Vector<double>>&>(),
+           "frame"_a.noconvert(), "columns_per_nibble"_a, "nibbles"_a, nb::kw_only(),
+           "shift"_a.noconvert().none() = nb::none(), "points"_a.noconvert().none() = nb::none(),
+           "half"_a.noconvert().none() = nb::none())
+      .def("make", &TableMaker::make<float>, "x"_a.noconvert(), "at_least"_a, "probes"_a, "threads"_a)
+      .def("make", &TableMaker::make<double>, "x"_a.noconvert(), "at_least"_a, "probes"_a, "threads"_a,
+           "Tables, units, peaks, squared norms, nearest points and dot products with these (tables/table_job.hpp).");
+}
+
+}  // namespace antisparse::bind

@@ -1,0 +1,84 @@
+// The k best candidates of a query.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace antisparse::ANTISPARSE_ISA {
+
+struct Candidate {
+  double score;
+  std::int64_t id;
+  bool operator<(const Candidate& other) const {
+    return score < other.score || (score == other.score && id < other.id);
+  }
+};
+
+// The k least candidates seen. Few are kept in order; many in a reservoir of a few more, cut back to k when it is full
+// or when its bound is asked for.
+class Best {
+ public:
+  explicit Best(std::size_t k) : k_(k) { found_.reserve(std::min<std::size_t>(2 * k + 64, 1024)); }
+
+  void clear() {
+    found_.clear();
+    bound_ = {none_, -1};
+  }
+
+  // The score of the k-th: no candidate with a greater score can enter, nor one of equal score and greater id.
+  double bound() {
+    // A cut costs a pass over all: it waits until the bound has something to gain.
+    if (found_.size() > k_ + k_ / 8 || (found_.size() >= k_ && bound_.score == none_)) cut();
+    return bound_.score;
+  }
+
+  // Whether a candidate of this score may enter, by what is known without a cut.
+  bool admits(double score) const { return !(score > bound_.score); }
+
+  void offer(Candidate candidate) {
+    if (!(candidate < bound_) && found_.size() >= k_) return;
+    if (k_ > few_) {
+      found_.push_back(candidate);
+      if (found_.size() >= 2 * k_ + 64) cut();
+      return;
+    }
+    if (found_.size() < k_) found_.push_back(candidate);
+    std::size_t i = found_.size() - 1;
+    for (; i > 0 && candidate < found_[i - 1]; --i) found_[i] = found_[i - 1];
+    found_[i] = candidate;
+    if (found_.size() == k_) bound_ = found_.back();
+  }
+
+  // Only the k least are kept.
+  void cut() {
+    if (k_ == 0 || found_.size() < k_) return;
+    const auto last = found_.begin() + static_cast<std::ptrdiff_t>(k_ - 1);
+    std::nth_element(found_.begin(), last, found_.end());
+    bound_ = *last;
+    found_.erase(last + 1, found_.end());
+  }
+
+  // All of another's candidates for the same query, whatever their ids; nothing but `write` comes after it.
+  void merge(const Best& other) { found_.insert(found_.end(), other.found_.begin(), other.found_.end()); }
+
+  void write(double* scores, std::int64_t* ids) {
+    const std::size_t count = std::min(k_, found_.size());
+    std::partial_sort(found_.begin(), found_.begin() + static_cast<std::ptrdiff_t>(count), found_.end());
+    for (std::size_t i = 0; i < k_; ++i) {
+      scores[i] = i < count ? found_[i].score : none_;
+      ids[i] = i < count ? found_[i].id : -1;
+    }
+  }
+
+ private:
+  static constexpr std::size_t few_ = 20;
+  static constexpr double none_ = std::numeric_limits<double>::infinity();
+  std::size_t k_;
+  Candidate bound_{none_, -1};
+  std::vector<Candidate> found_;
+};
+
+}  // namespace antisparse::ANTISPARSE_ISA

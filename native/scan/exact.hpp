@@ -1,0 +1,113 @@
+// Exact scores of a query.
+#pragma once
+
+#ifndef ANTISPARSE_ISA
+#error "define ANTISPARSE_ISA (the namespace of the instruction set) before including scan/exact.hpp"
+#endif
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+
+#include "scan/maxima.hpp"
+#include "scan/scan.hpp"
+
+namespace antisparse::ANTISPARSE_ISA {
+
+// A query's tables where the caller keeps them, but for the last byte's, where that depends on the cell.
+class ExactTables {
+ public:
+  ExactTables(const Codes& codes, const Queries& queries, std::size_t linear)
+      : codes_(codes), queries_(queries), linear_(linear) {}
+
+  // Throws std::invalid_argument where an entry is out of range.
+  void start(std::size_t query) {
+    query_ = query;
+    tables_ = queries_.table(query);
+    last_byte_ = tables_ + 32 * (codes_.bytes - 1);
+    const bool stepped = queries_.cell_steps != nullptr;
+    const std::size_t alike = codes_.nibbles() - 2 * linear_ - stepped;
+    const Maxima found = maxima(tables_, alike);
+    if (found.negative) throw std::invalid_argument("tables: an entry is negative");
+    most_ = found.sum;
+    alike_largest_ = std::max(found.largest, 1);
+    for (std::size_t j = 0; j < linear_; ++j) most_ += 255 * static_cast<std::int64_t>(factor(j));
+    if (!stepped) return;
+    const Maxima last = maxima(last_byte_ + 16, 1);
+    if (last.negative) throw std::invalid_argument("tables: an entry is negative");
+    const std::int32_t* steps = queries_.cell_steps + query * queries_.visited;
+    const auto most_step = static_cast<std::int64_t>(*std::max_element(steps, steps + queries_.visited));
+    most_ += last.largest + 15 * most_step;
+    if (last.largest + 15 * most_step > std::numeric_limits<std::int32_t>::max())
+      throw std::invalid_argument("tables: an entry of the last nibble and its cell step exceed 2^31");
+    std::copy_n(last_byte_, 16, stepped_);
+    visit(0);
+  }
+
+  // The last byte's tables as they are in a cell (or probe).
+  void visit(std::size_t cell) {
+    if (!queries_.cell_steps) return;
+    const std::int32_t step = queries_.cell_steps[query_ * queries_.visited + cell];
+    const std::int32_t* last = tables_ + 16 * (codes_.nibbles() - 1);
+    for (std::int32_t value = 0; value < 16; ++value) stepped_[16 + value] = last[value] + value * step;
+    last_byte_ = stepped_;
+  }
+
+  // D of the code at a place.
+  std::int64_t sum(std::size_t place) const {
+    const std::uint8_t* code = codes_.blocks + place / scan_block * scan_block * codes_.bytes + place % scan_block;
+    std::int64_t total = 0;
+    const std::int32_t* table = tables_;
+    const std::size_t last = codes_.bytes - 1;
+    for (std::size_t j = 0; j < last; ++j, table += 32) {
+      const std::uint8_t byte = code[j * scan_block];
+      total += table[byte >> 4] + static_cast<std::int64_t>(table[16 + (byte & 15)]);
+    }
+    const std::uint8_t byte = code[last * scan_block];
+    return total + last_byte_[byte >> 4] + last_byte_[16 + (byte & 15)];
+  }
+
+  // The score of the code at a place, in the one order of operations that everything compares with.
+  double score(std::size_t place, double unit, double offset, double base) const {
+    const double product = unit * static_cast<double>(sum(place));
+    if (!codes_.column()) return offset + product;
+    double scale;
+    if (codes_.inverse_bytes) {
+      const double more = codes_.inverse_step * codes_.inverse_bytes[place];
+      scale = 1 / (codes_.inverse_low + more);
+    } else {
+      scale = codes_.scales[place];
+    }
+    const double inner = base + product;
+    const double term = scale * inner;
+    const double score = offset + term;
+    return score == score ? score : std::numeric_limits<double>::infinity();
+  }
+
+  const std::int32_t* tables() const { return tables_; }        // of all bytes but the last, which has
+  const std::int32_t* last_byte() const { return last_byte_; }  // these two
+  std::size_t bytes() const { return codes_.bytes; }
+  std::size_t nibbles() const { return codes_.nibbles(); }
+  std::size_t linear() const { return linear_; }
+  // The j-th of the linear bytes adds factor * byte.
+  std::int32_t factor(std::size_t j) const { return tables_[32 * (codes_.bytes - linear_ + j) + 17]; }
+  // The greatest D that a code can have.
+  std::int64_t most() const { return most_; }
+  // The greatest entry of a byte that is not linear, at least 1.
+  std::int32_t largest() const {
+    return queries_.cell_steps ? std::max(alike_largest_, *std::max_element(last_byte_ + 16, last_byte_ + 32))
+                               : alike_largest_;
+  }
+
+ private:
+  const Codes& codes_;
+  const Queries& queries_;
+  std::size_t linear_, query_ = 0;
+  const std::int32_t *tables_ = nullptr, *last_byte_ = nullptr;
+  std::int32_t stepped_[32] = {};
+  std::int32_t alike_largest_ = 1;
+  std::int64_t most_ = 0;
+};
+
+}  // namespace antisparse::ANTISPARSE_ISA

@@ -1,0 +1,340 @@
+// A query on its way through blocks of codes: its limits, and what passes them.
+#pragma once
+
+#include <cmath>
+#include <cstring>
+
+#include "scan/best.hpp"
+#include "scan/fine.hpp"
+#include "scan/quantised.hpp"
+#include "scan/select.hpp"
+
+namespace antisparse::ANTISPARSE_ISA {
+
+// Whether eight masks are all zero, as nearly all are.
+inline bool none(const std::uint32_t* masks) {
+  std::uint64_t pairs[4];
+  std::memcpy(pairs, masks, sizeof pairs);
+  return (pairs[0] | pairs[1] | pairs[2] | pairs[3]) == 0;
+}
+
+inline int set_bits(std::uint32_t mask) {
+#ifdef __GNUC__
+  return __builtin_popcount(mask);
+#else
+  int count = 0;
+  for (; mask; mask &= mask - 1) ++count;
+  return count;
+#endif
+}
+
+// Memory that is wanted soon.
+inline void ask_for(const void* address) {
+#ifdef __GNUC__
+  __builtin_prefetch(address);
+#endif
+}
+
+class ScanQuery {
+ public:
+  explicit ScanQuery(const ScanJob& job)
+      : best(job.k),
+        job_(job),
+        codes_(job.codes),
+        exact_(job.codes, job.queries, job.linear),
+        fine_(job.codes.nibbles()),
+        tables_(job.codes.nibbles()) {}
+
+  void start(std::size_t query) {
+    const Queries& queries = job_.queries;
+    best.clear();
+    seen = 0;
+    query_ = query;
+    cell_ = 0;
+    unit_ = queries.units[query];
+    base_ = queries.base ? queries.base[query] : 0;
+    exact_.start(query);
+    built_ = prefer_wide_ = fine_built_ = false;
+    offsets_ = queries.offsets + query * queries.visited;
+    least_offset_ = *std::min_element(offsets_, offsets_ + queries.visited);
+    int exponent = 0;
+    const bool exact = std::frexp(unit_, &exponent) == 0.5 && std::abs(exponent) < 900;
+    strict_ = exact && !codes_.ids && !codes_.column() && *offsets_ == 0;
+  }
+
+  // Ready for the next chunk, of the cell (or probe) given: the limit that the best so far set, and tables fit to tell
+  // codes apart near it. False where no code of the cell can be among the best.
+  bool prepare(std::size_t cell) {
+    enter(cell);
+    const double score = best.bound();
+    open_ = score == infinity_;
+    if (open_) return true;
+    const double most = most_sum(score - least_offset_);
+    if (!built_ || (!tables_.wide() && most < 0.85 * built_for_)) build(most);
+    limit = {};
+    limit.flat = limit.base = 65535;  // everything passes, unless something better is known
+    if (codes_.column())
+      limit_by_column(score);
+    else if (!limit_flat(score))
+      return false;
+    if (!tables_.wide()) limit.flat = std::min(limit.flat, 255.0f);
+    return true;
+  }
+
+  // The codes that passed, scored exactly: found first, then scored, then offered, so that none waits for another's.
+  void collect(std::size_t first_block, std::size_t count, const std::uint32_t* masks) {
+    std::size_t missed = 0;
+    hits_.clear();
+    for (std::size_t b = 0; b < count; ++b) {
+      while (b + 8 <= count && none(masks + b)) b += 8;
+      if (b == count) break;
+      std::uint32_t mask = masks[b];
+      const std::size_t start = (first_block + b) * scan_block;
+      if (start + scan_block > codes_.places) mask &= (std::uint32_t{1} << (codes_.places - start)) - 1;
+      // All of a block by fine sums cost as much as a few of them one by one.
+      const int passed = set_bits(mask);
+      if (!open_ && passed > 4 && by_fine()) {
+        float values[scan_block];
+        least_scores(first_block + b, values);
+        mask &= at_most(values, static_cast<float>(best.bound() + rounding_));
+        missed += static_cast<std::size_t>(passed - set_bits(mask));
+      }
+      for (; mask; mask &= mask - 1) {
+        const std::size_t i = start + static_cast<std::size_t>(trailing_zeros(mask));
+        if (codes_.ids) ask_for(codes_.ids + i);
+        hits_.push_back(i);
+      }
+      if (hits_.size() >= 256) missed += score_hits();
+    }
+    missed += score_hits();
+    // Passed in vain too often for narrow sums to be worth their speed.
+    if (!open_ && !tables_.wide() && count >= 32 && missed * 48 > count * scan_block) {
+      prefer_wide_ = true;
+      built_ = false;
+    }
+  }
+
+  // The first codes, where there is no limit yet: gathered with no more than their scores, by fine sums, ...
+  void gather(std::size_t cell, std::size_t first_block, std::size_t count) {
+    enter(cell);
+    gathered_.push_back({cell, first_block, count});
+    chosen_.resize(chosen_.size() + count, ~std::uint32_t{0});
+    if (!by_fine()) return;
+    if (values_.size() < chosen_.size() * scan_block) values_.resize(chosen_.size() * scan_block);
+    float* values = &values_[valued_ * scan_block];
+    for (std::size_t b = 0; b < count; ++b) least_scores(first_block + b, values + b * scan_block);
+    valued_ += count;
+    width_ = std::max(width_, rounded_off_);
+  }
+
+  // ... and collected: those that may be among the k best of them.
+  void collect_gathered() {
+    choose_gathered();
+    if (codes_.ids && !all_are_codes()) {  // then these count for nothing
+      for_gathered_blocks([&](std::size_t b, std::size_t block) { leave_out(block, &values_[b * scan_block]); });
+      choose_gathered();
+    }
+    const std::uint32_t* masks = chosen_.data();
+    for (const Stretch& stretch : gathered_) {
+      enter(stretch.cell);
+      collect(stretch.first_block, stretch.count, masks);
+      masks += stretch.count;
+    }
+    gathered_.clear();
+    chosen_.clear();
+    valued_ = 0;
+    width_ = 0;
+  }
+
+  std::size_t cell() const { return cell_; }
+  bool open() const { return open_; }  // there is no limit yet
+  bool wide() const { return tables_.wide(); }
+  Quantised tables() const { return tables_.get(); }
+
+  Best best;
+  Limit limit;
+  std::size_t seen = 0;  // blocks
+
+ private:
+  struct Stretch {
+    std::size_t cell, first_block, count;
+  };
+  static constexpr double infinity_ = std::numeric_limits<double>::infinity();
+
+  // One limit for all codes of the cell. False where none can be among the best.
+  bool limit_flat(double score) {
+    // Where ids ascend with the place and scores are exact, a code that ties with the worst is too late. Elsewhere ties
+    // count, and so does rounding: of the score, of its difference to the offset, and of D times the unit, which may be
+    // subnormal and then moves D by no more than 1.
+    const double bound = score - offset_;
+    double d = bound / unit_ - 1;
+    if (!strict_) {
+      d = (bound + 1e-15 * (std::abs(score) + std::abs(offset_))) / unit_ + 1;
+      if (d < 0) return false;
+    }
+    limit.flat = static_cast<float>(std::min(std::max(d / tables_.step(), 0.0), 65535.0));
+    return true;
+  }
+
+  // A limit for each code: D <= ((score - offset) / s_i - base) / unit, in steps. It is formed in float, from 1 / s_i:
+  // not where anything could leave its range, and with room for rounding, which is a few units of 2^-24 of the two
+  // terms (and of double, far less).
+  void limit_by_column(double score) {
+    const double per = 1 / (unit_ * tables_.step());
+    const double slope = (score - offset_) * per, base = -base_ * per;
+    const double size = (std::abs(score) + std::abs(offset_)) * per * codes_.most_inverse;
+    const double room = 1e-6 * (size + std::abs(base)) + 1e-3;
+    const bool fits = std::max({size, std::abs(slope), std::abs(base)}) < 1e30;  // false where it is NaN
+    if (!fits || (slope != 0 && !(std::abs(slope) > 1e-30)) || !(per < 1e300)) return;
+    if (codes_.inverse_bytes) {
+      limit.slope = static_cast<float>(slope * codes_.inverse_step);
+      limit.base = static_cast<float>(base + slope * codes_.inverse_low + room);
+    } else {
+      limit.slope = static_cast<float>(slope);
+      limit.base = static_cast<float>(base + room);
+    }
+    limit.clamp = codes_.unlimited || !(size + std::abs(base) < 1e9);
+  }
+
+  void choose_gathered() {
+    if (valued_ < chosen_.size()) return;
+    const float kth = bound_kth_least(values_.data(), valued_ * scan_block, job_.k, folded_);
+    const auto most = static_cast<float>(kth + width_);
+    for (std::size_t b = 0; b < valued_; ++b) chosen_[b] = at_most(&values_[b * scan_block], most);
+  }
+
+  // Whether there is a code at all places chosen, which are few: there is none where it was deleted or filtered out.
+  bool all_are_codes() const {
+    if (valued_ < chosen_.size()) return true;
+    bool codes = true;
+    for_gathered_blocks([&](std::size_t b, std::size_t block) {
+      for (std::uint32_t mask = chosen_[b]; mask; mask &= mask - 1)
+        codes &= codes_.ids[block * scan_block + static_cast<std::size_t>(trailing_zeros(mask))] >= 0;
+    });
+    return codes;
+  }
+
+  template <class Do>
+  void for_gathered_blocks(const Do& todo) const {
+    std::size_t b = 0;
+    for (const Stretch& stretch : gathered_)
+      for (std::size_t i = 0; i < stretch.count; ++i) todo(b++, stretch.first_block + i);
+  }
+
+  // Places without a code are never chosen.
+  void leave_out(std::size_t block, float* values) const {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    const std::int64_t* ids = codes_.ids + block * scan_block;
+    for (std::size_t i = 0; i < scan_block; ++i) values[i] = ids[i] < 0 ? infinity : values[i];
+  }
+
+  // Scores and offers the codes found; returns how many of them were too far.
+  std::size_t score_hits() {
+    scores_.resize(hits_.size());
+    for (std::size_t h = 0; h < hits_.size(); ++h) scores_[h] = exact_.score(hits_[h], unit_, offset_, base_);
+    std::size_t missed = 0;
+    for (std::size_t h = 0; h < hits_.size(); ++h) {
+      if (!best.admits(scores_[h])) {
+        ++missed;
+        continue;
+      }
+      const std::int64_t id = codes_.ids ? codes_.ids[hits_[h]] : static_cast<std::int64_t>(hits_[h]);
+      if (id >= 0) best.offer({scores_[h], id});
+    }
+    hits_.clear();
+    return missed;
+  }
+
+  void enter(std::size_t cell) {
+    const Queries& queries = job_.queries;
+    offset_ = offsets_[cell];
+    if (queries.cell_steps && cell != cell_) {
+      exact_.visit(cell);
+      fine_built_ = false;
+      if (built_) tables_.build_last(exact_);
+    }
+    cell_ = cell;
+    const std::size_t number =
+        queries.probes ? static_cast<std::size_t>(queries.probes[query_ * queries.visited + cell]) : cell;
+    last_block_ = static_cast<std::size_t>(codes_.cell_ends[number]) - 1;
+  }
+
+  // Whether fine sums can be used, whose tables are then ready.
+  bool by_fine() {
+    if (!FineTables::fit(exact_) || codes_.unlimited) return false;
+    if (!fine_built_) fine_.build(exact_);
+    fine_built_ = true;
+    const double inverse = codes_.column() ? codes_.least_inverse : 1;
+    const double largest = std::abs(offset_) + (std::abs(base_) + unit_ * static_cast<double>(exact_.most())) / inverse;
+    fine_slope_ = static_cast<float>(unit_ * fine_.step());
+    fine_base_ = static_cast<float>(codes_.column() ? base_ : offset_);
+    rounding_ = 1e-6 * largest;
+    rounded_off_ = fine_.slack() * unit_ * fine_.step() / inverse + 2 * rounding_;
+    return largest > 1e-30 && largest < 1e30;  // not where float could leave its range
+  }
+
+  // For the codes of a block no more than their score, but for rounding; infinity for those that cannot be found.
+  void least_scores(std::size_t block, float* out) const {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    const std::size_t start = block * scan_block;
+    std::uint16_t sums[scan_block];
+    fine_.sums(job_, block, sums);
+    for (std::size_t i = 0; i < scan_block; ++i) out[i] = fine_base_ + fine_slope_ * sums[i];
+    if (codes_.column()) multiply(start, out);
+    if (codes_.ids && block == last_block_) leave_out(block, out);  // which has padding
+    for (std::size_t i = codes_.places - start; i < scan_block; ++i) out[i] = infinity;
+  }
+
+  // offset + s_i * (base + unit * D), from the last factor.
+  void multiply(std::size_t start, float* out) const {
+    const auto offset = static_cast<float>(offset_);
+    if (codes_.inverse_bytes) {
+      const auto step = static_cast<float>(codes_.inverse_step), low = static_cast<float>(codes_.inverse_low);
+      for (std::size_t i = start; i < start + scan_block; ++i, ++out)
+        *out = offset + *out / (low + step * codes_.inverse_bytes[i]);
+    } else {
+      for (std::size_t i = start; i < start + scan_block; ++i, ++out) *out = offset + *out / codes_.inverse[i];
+    }
+  }
+
+  void build(double most) {
+    // Each of many narrow entries loses half a step on average: too much, once it comes to a seventh of the bound.
+    const bool coarse = most > 254 && exact_.nibbles() > 72;
+    tables_.build(exact_, most, prefer_wide_ || coarse);
+    built_for_ = most;
+    built_ = true;
+  }
+
+  // About the largest D of a code whose score, less its offset, is at most `bound`.
+  double most_sum(double bound) const {
+    const double room = bound / unit_, most = static_cast<double>(exact_.most());
+    if (!codes_.column()) return std::min(std::max(room, 1.0), most);
+    const double d = room * (room > 0 ? codes_.most_inverse : codes_.least_inverse) - base_ / unit_;
+    return std::min(std::max(1.0, d), most);  // 1 where it is NaN
+  }
+
+  const ScanJob& job_;
+  const Codes& codes_;
+  std::size_t query_ = 0, cell_ = 0;  // the cell (or probe) that the tables are for
+  std::size_t last_block_ = 0;        // of that cell
+  double unit_ = 1, base_ = 0;
+  const double* offsets_ = nullptr;  // by cell (or probe)
+  double least_offset_ = 0, offset_ = 0;
+  bool strict_ = false;  // a code that ties with the worst is too late
+  ExactTables exact_;
+  FineTables fine_;
+  float fine_slope_ = 0, fine_base_ = 0;   // of least scores in fine sums
+  double rounding_ = 0, rounded_off_ = 0;  // of least scores in float; how much less they are than scores
+  std::vector<std::size_t> hits_;          // codes that passed, and their scores
+  std::vector<double> scores_;
+  std::vector<Stretch> gathered_;
+  std::vector<std::uint32_t> chosen_;
+  std::vector<float> values_, folded_;  // the former of as many blocks as follow
+  std::size_t valued_ = 0;
+  double width_ = 0;  // the most that was rounded off of those
+  Tables tables_;
+  double built_for_ = 0;
+  bool built_ = false, prefer_wide_ = false, fine_built_ = false, open_ = true;
+};
+
+}  // namespace antisparse::ANTISPARSE_ISA
