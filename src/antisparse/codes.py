@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from antisparse._arrays import integer, real_array, thread_count
-from antisparse._core import ScanBase
+from antisparse._core import CodeColumns, QueryTables, sign_tables
 from antisparse.errors import InputError, InputTypeError
 
 Codes = npt.NDArray[np.uint8]
@@ -129,10 +129,9 @@ def hamming_search(
     if a.shape[1] != b.shape[1]:
         raise InputError(f"codes has {a.shape[1]} bytes a row, queries {b.shape[1]}; they must be alike")
     k = integer(k, "k", 1)
-    bits = 8 * a.shape[1]
-    scan = ScanBase(scan_blocks(a), len(a), bits, None, None, 0.0)
     weights = np.unpackbits(b, axis=1).astype(np.int32) * 2 - 1
-    scores, ids = scan.search(weights, np.ones(len(b)), k, thread_count(n_threads))
+    queries = QueryTables(sign_tables(weights, 2 * a.shape[1]), np.ones(len(b)), np.zeros((len(b), 1)))
+    scores, ids = CodeColumns(scan_blocks(a), len(a)).search(queries, k, thread_count(n_threads))
     return hamming_distances(scores), ids
 
 
