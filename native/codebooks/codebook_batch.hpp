@@ -13,10 +13,10 @@
 
 #include "codebooks/codebooks.hpp"
 #include "codebooks/sixteen.hpp"
-#include "common/aligned.hpp"
-#include "common/linear.hpp"
-#include "common/simd.hpp"
-#include "common/threads.hpp"
+#include "machine/aligned.hpp"
+#include "machine/linear.hpp"
+#include "machine/simd.hpp"
+#include "machine/threads.hpp"
 
 namespace antisparse::ANTISPARSE_ISA {
 

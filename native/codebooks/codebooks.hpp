@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "common/aligned.hpp"
+#include "machine/aligned.hpp"
 
 namespace antisparse {
 

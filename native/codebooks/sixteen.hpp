@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "common/simd.hpp"
+#include "machine/simd.hpp"
 
 #ifdef ANTISPARSE_TARGET_AVX2
 #include <immintrin.h>

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "common/aligned.hpp"
+#include "machine/aligned.hpp"
 
 namespace antisparse {
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "common/aligned.hpp"
-#include "common/linear.hpp"
-#include "common/threads.hpp"
+#include "machine/aligned.hpp"
+#include "machine/linear.hpp"
+#include "machine/threads.hpp"
 #include "projection/project.hpp"
 
 namespace antisparse::ANTISPARSE_ISA {

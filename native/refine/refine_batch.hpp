@@ -1,7 +1,7 @@
 // Many vectors: groups for the annealing, then flips one vector at a time, on threads.
 #pragma once
 
-#include "common/threads.hpp"
+#include "machine/threads.hpp"
 #include "refine/anneal.hpp"
 #include "refine/flips.hpp"
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "common/aligned.hpp"
-#include "common/simd.hpp"
+#include "machine/aligned.hpp"
+#include "machine/simd.hpp"
 #include "refine/refine.hpp"
 
 namespace antisparse::ANTISPARSE_ISA {

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "common/aligned.hpp"
+#include "machine/aligned.hpp"
 
 namespace antisparse {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "common/aligned.hpp"
+#include "machine/aligned.hpp"
 #include "scan/exact.hpp"
 #include "scan/prune.hpp"
 

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-#include "common/threads.hpp"
+#include "machine/threads.hpp"
 #include "scan/passes.hpp"
 
 namespace antisparse::ANTISPARSE_ISA {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "common/threads.hpp"
+#include "machine/threads.hpp"
 #include "scan/passes.hpp"
 #include "scan/probing.hpp"
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "common/aligned.hpp"
+#include "machine/aligned.hpp"
 
 namespace antisparse {
 

@@ -12,8 +12,8 @@
 #include <limits>
 #include <vector>
 
-#include "common/aligned.hpp"
-#include "common/linear.hpp"
+#include "machine/aligned.hpp"
+#include "machine/linear.hpp"
 #include "solver/frame.hpp"
 
 namespace antisparse::ANTISPARSE_ISA {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <mutex>
 
-#include "common/threads.hpp"
+#include "machine/threads.hpp"
 #include "solver/path.hpp"
 
 namespace antisparse::ANTISPARSE_ISA {

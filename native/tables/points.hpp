@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "common/aligned.hpp"
+#include "machine/aligned.hpp"
 
 namespace antisparse {
 

@@ -7,9 +7,9 @@
 #include <stdexcept>
 #include <vector>
 
-#include "common/aligned.hpp"
-#include "common/linear.hpp"
-#include "common/threads.hpp"
+#include "machine/aligned.hpp"
+#include "machine/linear.hpp"
+#include "machine/threads.hpp"
 #include "scan/select.hpp"
 #include "tables/nibble_tables.hpp"
 #include "tables/point_products.hpp"

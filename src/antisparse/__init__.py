@@ -4,7 +4,8 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from antisparse.codes import CodeLayout, from_lsb_first, hamming, hamming_search, pack, to_lsb_first, unpack
+from antisparse.codec import Codec
+from antisparse.codes import from_lsb_first, hamming, hamming_search, pack, to_lsb_first, unpack
 from antisparse.errors import (
     AccuracyError,
     AntisparseError,
@@ -36,16 +37,14 @@ if TYPE_CHECKING:
     from antisparse.encoders import (
         AntiSparseEncoder,
         ITQEncoder,
+        LearnedEncoder,
         LSHEncoder,
         SpectralHashEncoder,
-        load_encoder,
-        save_encoder,
     )
     from antisparse.index import Index
-    from antisparse.learn import LearnedFrame, learn_frame
-    from antisparse.search import CodeBase
+    from antisparse.learning import Learned, Split, choose_split, learn_codebooks, learn_frame
+    from antisparse.scan import CodeBase
     from antisparse.tuning import Setting, Tuning, tune
-    from antisparse.words import learn_words
 
 __version__ = version("antisparse")
 
@@ -55,7 +54,7 @@ __all__ = [
     "AntisparseError",
     "BlockFrame",
     "CodeBase",
-    "CodeLayout",
+    "Codec",
     "DownloadError",
     "FormatError",
     "ITQEncoder",
@@ -63,12 +62,14 @@ __all__ = [
     "InputError",
     "InputTypeError",
     "LSHEncoder",
-    "LearnedFrame",
+    "Learned",
+    "LearnedEncoder",
     "LockedError",
     "MissingDependencyError",
     "RankError",
     "Setting",
     "SpectralHashEncoder",
+    "Split",
     "SpreadPath",
     "SpreadResult",
     "SpreadSolver",
@@ -79,17 +80,16 @@ __all__ = [
     "anneal",
     "block_frame",
     "certificate",
+    "choose_split",
     "from_lsb_first",
     "gaussian_frame",
     "hamming",
     "hamming_search",
+    "learn_codebooks",
     "learn_frame",
-    "learn_words",
-    "load_encoder",
     "objective",
     "pack",
     "refine",
-    "save_encoder",
     "spread",
     "spread_bits",
     "spread_path",
@@ -102,18 +102,19 @@ __all__ = [
 # What needs scikit-learn is imported when it is first asked for: the solver alone starts in a fraction of the time.
 _LAZY = {
     "AntiSparseEncoder": "antisparse.encoders",
-    "CodeBase": "antisparse.search",
+    "CodeBase": "antisparse.scan",
     "ITQEncoder": "antisparse.encoders",
     "Index": "antisparse.index",
     "LSHEncoder": "antisparse.encoders",
-    "LearnedFrame": "antisparse.learn",
+    "Learned": "antisparse.learning",
+    "LearnedEncoder": "antisparse.encoders",
     "Setting": "antisparse.tuning",
     "SpectralHashEncoder": "antisparse.encoders",
+    "Split": "antisparse.learning",
     "Tuning": "antisparse.tuning",
-    "learn_frame": "antisparse.learn",
-    "learn_words": "antisparse.words",
-    "load_encoder": "antisparse.encoders",
-    "save_encoder": "antisparse.encoders",
+    "choose_split": "antisparse.learning",
+    "learn_codebooks": "antisparse.learning",
+    "learn_frame": "antisparse.learning",
     "tune": "antisparse.tuning",
 }
 

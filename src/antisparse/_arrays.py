@@ -2,7 +2,7 @@
 
 import numbers
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -59,11 +59,20 @@ def float64_array(value: Any, name: str, ndim: int) -> Float64Array:
     return array
 
 
-def vectors(value: Any, name: str, dimension: int) -> npt.NDArray[Any]:
+def frozen_array(value: Any, name: str, ndim: int) -> Float64Array:
+    """A private, read-only, finite copy of `value` in float64."""
+    array = float64_array(value, name, ndim).copy()
+    if 0 in array.shape:
+        raise InputError(f"{name} has shape {array.shape}; every dimension must be at least 1")
+    array.flags.writeable = False
+    return array
+
+
+def vectors(value: Any, name: str, dimension: int, owner: str = "the frame has {} rows") -> npt.NDArray[Any]:
     """`value` as vectors by row, of the given dimension: a view, whatever its real dtype and order."""
     array = real_array(value, name, 2)
     if array.shape[1] != dimension:
-        raise InputError(f"{name} has {array.shape[1]} columns but the frame has {dimension} rows")
+        raise InputError(f"{name} has {array.shape[1]} columns but {owner.format(dimension)}")
     return array
 
 
@@ -104,14 +113,30 @@ def boolean(value: Any, name: str) -> bool:
     return bool(value)
 
 
-def nonnegative(value: Any, name: str) -> float:
-    """`value` as a float, finite and not negative."""
+def finite_number(value: Any, name: str) -> float:
+    """`value` as a finite float."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         raise InputTypeError(f"{name} must be a number, not {type(value).__name__} ({value!r})")
     number = float(value)
-    if not 0 <= number < float("inf"):
+    if not np.isfinite(number):
+        raise InputError(f"{name} = {number}; it must be finite")
+    return number
+
+
+def nonnegative(value: Any, name: str) -> float:
+    """`value` as a float, finite and not negative."""
+    number = finite_number(value, name)
+    if number < 0:
         raise InputError(f"{name} = {number}; it must be finite and at least 0")
     return number
+
+
+def choice(value: Any, name: str, choices: Iterable[Any]) -> Any:
+    """`value`, if it is one of the choices."""
+    listed = tuple(choices)
+    if isinstance(value, np.ndarray | bool) or value not in listed:
+        raise InputError(f"{name} = {value!r}; choose one of {', '.join(map(repr, listed))}")
+    return value
 
 
 def float_dtype(value: Any, name: str) -> np.dtype[Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from antisparse._arrays import Float64Array, finite, float64_array, integer, real_array
+from antisparse._arrays import Float64Array, finite, frozen_array, integer, real_array
 from antisparse._core import orthonormal_rows
 from antisparse.errors import InputError, InputTypeError
 
@@ -34,13 +34,13 @@ class BlockFrame:
     def __post_init__(self) -> None:
         if isinstance(self.blocks, np.ndarray) or not hasattr(self.blocks, "__iter__"):
             raise InputTypeError("blocks must be a sequence of matrices; a dense frame is a plain array")
-        blocks = tuple(_frozen(block, f"blocks[{k}]") for k, block in enumerate(self.blocks))
+        blocks = tuple(frozen_array(block, f"blocks[{k}]", 2) for k, block in enumerate(self.blocks))
         if not blocks:
             raise InputError("blocks is empty; pass at least one matrix")
         object.__setattr__(self, "blocks", blocks)
         if self.rotation is None:
             return
-        rotation = _frozen(self.rotation, "rotation")
+        rotation = frozen_array(self.rotation, "rotation", 2)
         d = self.shape[0]
         if rotation.shape != (d, d):
             raise InputError(f"rotation has shape {rotation.shape}; the blocks have {d} rows, so it must be {(d, d)}")
@@ -145,12 +145,3 @@ def _generator(seed: Seed) -> np.random.Generator:
     if seed is not None and not isinstance(seed, np.random.SeedSequence):
         seed = integer(seed, "seed", 0, below=2**128)
     return np.random.default_rng(seed)
-
-
-def _frozen(value: Any, name: str) -> Float64Array:
-    """A private, read-only copy."""
-    array = float64_array(value, name, 2).copy()
-    if 0 in array.shape:
-        raise InputError(f"{name} has shape {array.shape}; it needs at least one row and one column")
-    array.flags.writeable = False
-    return array

@@ -129,7 +129,7 @@ class Refiner:
         With scales (a first one each), s A b shall rebuild the vector: codes for a scale, the best scale for them, and
         again, `turns` times. Returns ``c.b = y.A b`` and ``b.G b = ||A b||^2`` of every row found.
         """
-        along, size = refine_rows(
+        dots, squares = refine_rows(
             correlations,
             self._gram,
             self._ends,
@@ -143,4 +143,4 @@ class Refiner:
             turns,
             LEAST_SCALE,
         )
-        return along.astype(np.float64) * self._unit, np.maximum(size.astype(np.float64) * self._unit, 0)
+        return dots.astype(np.float64) * self._unit, np.maximum(squares.astype(np.float64) * self._unit, 0)

@@ -17,7 +17,7 @@ from antisparse._arrays import boolean, finite, integer, nonnegative, real_array
 from antisparse.encoders import AntiSparseEncoder
 from antisparse.errors import InputError, MissingDependencyError
 from antisparse.evaluation import Ids, exact_neighbors, recall_at
-from antisparse.search import CodeBase
+from antisparse.scan import CodeBase
 
 Array = npt.NDArray[Any]
 Parameters = dict[str, Any]

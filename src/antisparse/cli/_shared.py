@@ -1,5 +1,6 @@
 """What the commands of an index share: an index to read or to change, vectors and ids from files, progress."""
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from rich.console import Console
-from rich.progress import Progress
 
 from antisparse._arrays import finite
+from antisparse._progress import bar as progress_bar
 from antisparse.errors import FormatError, InputError, InputTypeError
 
 if TYPE_CHECKING:
@@ -29,9 +29,7 @@ def open_index(path: Path, *, read_only: bool = True, verify: bool = False, thre
         raise InputError(f"INDEX {path}: there is no such folder; antisparse build makes one")
     from antisparse.index import Index
 
-    index = Index.open(path, read_only=read_only, verify=verify, n_threads=threads)
-    index.encoder.set_params(n_threads=threads)
-    return index
+    return Index.open(path, read_only=read_only, verify=verify, n_threads=threads)
 
 
 @contextmanager
@@ -147,7 +145,10 @@ def batches(X: Array, metric: str, done: Callable[[int], None]) -> Iterator[Arra
 @contextmanager
 def bar(name: str, total: int | None) -> Iterator[Callable[[int], None]]:
     """A progress bar on standard error, if that is a terminal; the function that comes with it moves it on."""
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as shown:
-        task = shown.add_task(name, total=total)
-        yield lambda n: shown.advance(task, n)
+    with progress_bar(name, total, on_terminal()) as advance:
+        yield advance
+
+
+def on_terminal() -> bool:
+    """Whether standard error is a terminal, on which progress can be shown."""
+    return sys.stderr.isatty()

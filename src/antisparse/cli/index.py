@@ -65,7 +65,7 @@ def _add(given: argparse.Namespace, command: str) -> int:
     if ids is not None and len(ids) != len(X):
         raise InputError(f"--ids {given.ids} has {len(ids)} ids for {len(X)} vectors")
     with changing(given.index, given.threads) as index, bar("adding", len(X)) as done:
-        check_columns(X, "VECTORS", index.encoder.n_features_in_)
+        check_columns(X, "VECTORS", index.codec.dimension)
         added = index.add(batches(X, index.metric, done), ids)
         n = len(index)
     content = {"added": len(added), "first_id": None, "last_id": None, "vectors": n}

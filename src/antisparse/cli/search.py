@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _CHUNK_QUERIES = 1024
 _SHOWN_QUERIES, _SHOWN_RESULTS = 10, 5
-_RECALLS = (1, 10, 100)
+_RECALLS, _ALL = (1, 10, 100), 10
 _SUFFIXES = (".npy", ".parquet", ".json")
 
 
@@ -45,7 +45,9 @@ def add_search(commands: Any) -> None:
     parser = commands.add_parser(
         "eval",
         help="measure the recall of an index",
-        description="Search, and print how often the true nearest neighbour is among the first 1, 10 and 100 results.",
+        description="Search, and print two measures of recall. 1@R: the part of the queries whose true nearest "
+        "neighbour is among the first R results. 10@10: the part of the ten true nearest neighbours that are among the "
+        "first ten results.",
     )
     _arguments(parser, 100)
     parser.add_argument(
@@ -99,7 +101,7 @@ def _search(given: argparse.Namespace, command: str) -> int:
 
 
 def _eval(given: argparse.Namespace, command: str) -> int:
-    from antisparse.evaluation import recall_at
+    from antisparse.evaluation import intersection_recall, recall_at
 
     truth = read_part(given.truth, "neighbors", "TRUTH")
     if truth.dtype.kind not in "iu":
@@ -113,7 +115,9 @@ def _eval(given: argparse.Namespace, command: str) -> int:
         start = time.perf_counter()
         ids = _find(index, Q, given, {})[1]
         seconds = time.perf_counter() - start
-    recalls = {f"recall@{R}": recall_at(ids, truth, R) for R in _RECALLS if given.k >= R}
+    recalls = {f"1@{R}": recall_at(ids, truth, R) for R in _RECALLS if given.k >= R}
+    if given.k >= _ALL and truth.shape[1] >= _ALL:
+        recalls[f"{_ALL}@{_ALL}"] = intersection_recall(ids, truth, _ALL)
     rate = len(Q) / seconds
     if given.json:
         content = {"command": command, "queries": len(Q), "k": given.k, **recalls, "queries_per_second": round(rate, 1)}
@@ -133,7 +137,7 @@ def _open(given: argparse.Namespace) -> "Index":
 
 def _queries(given: argparse.Namespace, index: "Index") -> Array:
     Q = read_part(given.queries, "query", "QUERIES", given.column)
-    check_columns(Q, "QUERIES", index.encoder.n_features_in_)
+    check_columns(Q, "QUERIES", index.codec.dimension)
     check_vectors(Q, "QUERIES", index.metric, range(len(Q)))
     return Q
 
@@ -143,7 +147,7 @@ def _find(index: "Index", Q: Array, given: argparse.Namespace, options: dict[str
     options = {"method": given.method, "probes": given.probes, "shortlist": given.shortlist, **options}
     if given.rerank is not None:
         options["rerank"] = read_part(given.rerank, "base", "--rerank")
-        check_columns(options["rerank"], "--rerank", index.encoder.n_features_in_)
+        check_columns(options["rerank"], "--rerank", index.codec.dimension)
     parts = []
     with bar("searching", len(Q)) as done:
         for start in range(0, max(len(Q), 1), _CHUNK_QUERIES):  # once without queries too, for the shapes

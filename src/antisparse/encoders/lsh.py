@@ -2,14 +2,16 @@
 
 import numpy as np
 
-from antisparse._arrays import Float64Array
-from antisparse.codes import Codes
-from antisparse.encoders.base import FrameEncoder
+from antisparse._arrays import Float64Array, boolean
+from antisparse.codec import Codec, FixedLength, ProjectedSigns
+from antisparse.codec.reduction import fit_reduction
+from antisparse.encoders.base import Encoder, drawn_frame, most_dimensions
 from antisparse.frames import Frame
+from antisparse.metrics import MetricName
 
 
-class LSHEncoder(FrameEncoder):
-    """Codes ``sign(A.T @ y)``.
+class LSHEncoder(Encoder):
+    """Codes ``sign(A.T @ y)``, rebuilt as ``sigma A b / ||A b||``.
 
     Parameters
     ----------
@@ -20,8 +22,7 @@ class LSHEncoder(FrameEncoder):
         Take off the training mean first. PCA implies it.
     pca : int, optional
         Reduce to so many dimensions first.
-    block_size : int
-        Dimensions a block of the "block" frame.
+    metric : {"l2", "cosine", "ip"}
     random_state : int, RandomState or None
         Draws the frame.
     n_threads : int, optional
@@ -35,7 +36,7 @@ class LSHEncoder(FrameEncoder):
         frame: str | Frame = "tight",
         center: bool = True,
         pca: int | None = None,
-        block_size: int = 48,
+        metric: MetricName = "l2",
         random_state: int | np.random.RandomState | None = None,
         n_threads: int | None = None,
     ) -> None:
@@ -43,9 +44,13 @@ class LSHEncoder(FrameEncoder):
         self.frame = frame
         self.center = center
         self.pca = pca
-        self.block_size = block_size
+        self.metric = metric
         self.random_state = random_state
         self.n_threads = n_threads
 
-    def _encode(self, Y: Float64Array) -> Codes:
-        return np.packbits(self.project(Y) >= 0, axis=1)
+    def _fit(self, X: Float64Array, random: np.random.RandomState) -> Codec:
+        most = most_dimensions(self.frame, self.n_bits)
+        reduction = fit_reduction(X, boolean(self.center, "center"), self.pca, most)
+        frame = drawn_frame(self.frame, reduction.reduced_dimension, self.n_bits, random)
+        sigma = float(np.linalg.norm(reduction.reduce(X, 1), axis=1).mean())
+        return Codec(self.metric, reduction, ProjectedSigns(frame), scale=FixedLength(sigma))

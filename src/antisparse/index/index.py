@@ -1,10 +1,7 @@
-"""The index: codes by id, in memory or in a folder, added, removed, searched (docs/index.md)."""
+"""The index: codes by id, in memory or in a folder; the small face of snapshots and their writer (docs/index.md)."""
 
-import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from copy import copy
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -12,40 +9,24 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import Float64Array, boolean, integer, real_array, thread_count
+from antisparse._arrays import Float64Array, boolean, thread_count
+from antisparse.codec.codec import Codec, codec_of
+from antisparse.codec.queries import Method, Query
 from antisparse.codes import Codes
-from antisparse.encoders.base import Encoder
-from antisparse.encoders.choose import Method
-from antisparse.errors import AntisparseError, FormatError, InputError, InputTypeError, UnsupportedError
-from antisparse.forms import Forms, Metric, Query, unit_rows
+from antisparse.errors import InputError, UnsupportedError
 from antisparse.index.manifest import read_manifest
-from antisparse.index.segment import Segment, make_segment
-from antisparse.index.store import FolderStore, MemoryStore, State, new_folder
-from antisparse.layout import Ids, Scanner
-from antisparse.search import best_of, bytes_per_vector, check_metric, check_search, checked_queries
+from antisparse.index.snapshot import Originals, Snapshot, id_array
+from antisparse.index.store import FolderStore, MemoryStore, copy_snapshot, new_folder
+from antisparse.index.writer import Writer
+from antisparse.metrics import MetricName
+from antisparse.scan.columns import Ids
+from antisparse.scan.search import Search, Searcher
 
-_CHUNK_QUERIES = 2048
-_SEGMENT_ROWS = 1 << 20  # codes that an add holds back before it writes a segment
-_TIER, _SMALLEST = 8, 1024  # so many segments of like size are made one
-_MOST_ID = 2**63 - 1  # the id after the largest fits int64
-_DENSE = 4  # a filter that leaves less than one code in so many is searched apart
-
-Originals = npt.NDArray[Any] | Callable[[Ids], Any]
-
-
-@dataclass
-class _Change:
-    """What a batch is about to do."""
-
-    state: State
-    rows: list[Codes] = field(default_factory=list)  # not yet in a segment
-    ids: list[Ids] = field(default_factory=list)
-    held: set[int] = field(default_factory=set)  # the ids of these
-    touched: bool = False
+Probes = int | Literal["all"]
 
 
 class Index:
-    """Codes by id: made by `Index.create`, found again by `Index.open`.
+    """Codes by id: made by `Index.build` or `Index.create`, found again by `Index.open`.
 
     Every change is on the disk when the call returns, whole or not at all. Searches see the state of their beginning;
     any number of threads may search while one adds.
@@ -53,37 +34,68 @@ class Index:
     Examples
     --------
     >>> import numpy as np
-    >>> from antisparse import AntiSparseEncoder, Index
+    >>> from antisparse import Index
     >>> X = np.random.default_rng(0).standard_normal((1000, 16))
-    >>> encoder = AntiSparseEncoder(48, random_state=0).fit(X)
-    >>> index = Index.create(None, encoder)  # a path in place of None keeps it on disk
-    >>> ids = index.add(X)
-    >>> distances, found = index.search(X[:3], k=2)
-    >>> found[:, 0]
+    >>> index = Index.build(X, n_bytes=8, random_state=0)  # path="FOLDER" keeps it on disk
+    >>> distances, ids = index.search(X[:3], k=2)
+    >>> ids[:, 0]
     array([0, 1, 2])
     """
 
-    def __init__(
-        self, store: MemoryStore | FolderStore, encoder: Encoder, metric: Metric, state: State, n_threads: int | None
-    ) -> None:
-        self._store = store
-        self.encoder = encoder
-        self.metric = metric
+    def __init__(self, store: MemoryStore | FolderStore, snapshot: Snapshot, n_threads: int | None) -> None:
+        self._writer = Writer(store, snapshot)
         self.n_threads = n_threads
-        self._state = state
-        self._forms = Forms(encoder, metric)
-        self._change: _Change | None = None
-        self._mutex = threading.RLock()
-        self._closed = False
+
+    @classmethod
+    def build(
+        cls,
+        X: Any,
+        n_bytes: int = 16,
+        *,
+        path: str | Path | None = None,
+        metric: MetricName = "l2",
+        ids: Any = None,
+        cells: int | Literal["auto"] = "auto",
+        train: int = 100_000,
+        progress: bool = False,
+        random_state: Any = None,
+        n_threads: int | None = None,
+    ) -> Self:
+        """Learn codes of `n_bytes` from a sample of the vectors, and make an index of all of them.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), or iterator of such arrays
+            May be memory-mapped. Of an iterator the first `train` vectors are learned from.
+        n_bytes : int
+            All that is stored of a vector but its id.
+        path : path, optional
+            A folder that does not exist: it appears when the index is whole. By default the index is in memory.
+        metric : {"l2", "cosine", "ip"}
+        ids : array of int, optional
+            By default the numbers of the rows.
+        cells : int or "auto"
+            Cells, of which a search may visit a few (`probes`); their number takes one or two of the bytes. "auto": one
+            below a million vectors, which has the most recall, and about the square root of their number beyond.
+        train : int
+            Learn from at most so many vectors.
+        progress : bool
+            Show progress, with the time left, on standard error.
+        random_state : int, RandomState or None
+        n_threads : int, optional
+            All available CPUs by default.
+        """
+        from antisparse.index.build import build
+
+        return build(cls, X, n_bytes, path, metric, ids, cells, train, progress, random_state, n_threads)
 
     @classmethod
     def create(
         cls,
         path: str | Path | None,
-        encoder: Encoder,
+        codec: Any,
         *,
-        metric: Metric = "l2",
-        cells: int | None = None,
+        metric: MetricName | None = None,
         n_threads: int | None = None,
     ) -> Self:
         """A new index without codes.
@@ -92,29 +104,21 @@ class Index:
         ----------
         path : path or None
             A folder that does not exist, or is empty; None keeps the index in memory.
-        encoder : fitted encoder
-            Its means are the cells of the index: fit ``AntiSparseEncoder(n_bits, means=1024)`` for 1,024 cells, of
-            which a search may visit some (`probes`).
-        metric : {"l2", "cosine", "ip"}
-            With "cosine" vectors are brought to unit length; fit the encoder on such.
-        cells : int, optional
-            Checked against the encoder.
+        codec : Codec or fitted encoder
+            What is done to an encoder later does not reach the index. Its cells are those of the index.
+        metric : {"l2", "cosine", "ip"}, optional
+            Checked against the codec, which knows it.
         """
-        if not hasattr(encoder, "code_layout_"):
-            raise InputError("encoder is not fitted; call encoder.fit(X) first")
-        check_metric(metric)
+        fitted = codec_of(codec, metric)
         thread_count(n_threads)
-        means = 1 if encoder.cell_means is None else len(encoder.cell_means)
-        if cells is not None and integer(cells, "cells", 1) != means:
-            raise InputError(f"cells = {cells}, but the encoder has {means} means; fit it with means={cells}")
         if path is None:
-            return cls(MemoryStore(), encoder, metric, State(), n_threads)
+            return cls(MemoryStore(), Snapshot(Searcher(fitted)), n_threads)
         folder = Path(path)
         new_folder(folder)
         store = FolderStore(folder, read_only=False)
         try:
             new_folder(folder)  # again, now that no one else can make one there
-            return cls(store, encoder, metric, store.create(encoder, metric), n_threads)
+            return cls(store, store.create(fitted), n_threads)
         except BaseException:
             store.close()
             raise
@@ -131,16 +135,26 @@ class Index:
         thread_count(n_threads)
         folder = Path(path)
         if not folder.is_dir():
-            raise InputError(f"path = {str(path)!r}: there is no such folder; make an index with Index.create")
+            raise InputError(f"path = {str(path)!r}: there is no such folder; make an index with Index.build")
         boolean(verify, "verify")
         read_manifest(folder)  # before there is a lock in a folder that is no index
         store = FolderStore(folder, boolean(read_only, "read_only"))
         try:
-            encoder, metric, state = store.open(verify)
-            return cls(store, encoder, metric, state, n_threads)
+            return cls(store, store.open(verify), n_threads)
         except BaseException:
             store.close()
             raise
+
+    def save(self, path: str | Path) -> None:
+        """Write the index, such as one in memory, to a folder that does not exist or is empty."""
+        folder = Path(path)
+        new_folder(folder)
+        store = FolderStore(folder, read_only=False)
+        try:
+            new_folder(folder)
+            copy_snapshot(self.snapshot, store)
+        finally:
+            store.close()
 
     def __enter__(self) -> Self:
         return self
@@ -152,97 +166,96 @@ class Index:
 
     def close(self) -> None:
         """Let others write. The index can still be searched."""
-        with self._mutex:
-            self._closed = True
-            self._store.close()
+        self._writer.close()
 
     def refresh(self) -> None:
         """See what was written since: for readers."""
-        with self._mutex:
-            if isinstance(self._store, FolderStore) and self._store.read_only:
-                self.encoder, self.metric, self._state = self._store.open()
+        self._writer.refresh()
 
     # What is there.
 
+    @property
+    def snapshot(self) -> Snapshot:
+        """The present state; it never changes, and changes of the index do not reach it."""
+        return self._writer.snapshot
+
+    @property
+    def codec(self) -> Codec:
+        """What codes vectors."""
+        return self.snapshot.codec
+
+    @property
+    def metric(self) -> MetricName:
+        """What is nearest."""
+        return self.codec.metric_name
+
     def __len__(self) -> int:
-        return sum(segment.live for segment in self._state.segments)
+        return len(self.snapshot)
 
     def __contains__(self, value: object) -> bool:
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < 2**63:
             return False
-        return bool((_find(self._state.segments, np.array([value], np.int64))[0] >= 0).all())
+        return bool(self.snapshot.contains(np.array([value], np.int64)).all())
+
+    def __repr__(self) -> str:
+        store = self._writer.store
+        place = repr(str(store.folder)) if isinstance(store, FolderStore) else "in memory"
+        return f"Index({len(self):,} vectors, {self.codec!r}, {place})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if isinstance(self._writer.store, FolderStore):
+            raise UnsupportedError(
+                "an index in a folder is not pickled; send its path, and open it there with Index.open(path, "
+                "read_only=True)"
+            )
+        snapshot = self.snapshot
+        ids = snapshot.ids
+        return _from_codes, (self.codec, snapshot.codes(ids), ids, snapshot.next_id, self.n_threads)
 
     @property
     def ids(self) -> Ids:
         """All ids, ascending."""
-        parts = [segment.ids[segment.live_places()] for segment in self._state.segments]
-        return np.sort(np.concatenate([np.zeros(0, np.int64), *parts]))
+        return self.snapshot.ids
 
     @property
     def cells(self) -> int:
         """The number of cells, one for a flat index."""
-        return 1 if self.encoder.cell_means is None else len(self.encoder.cell_means)
+        return self.codec.n_cells
 
     def stats(self) -> dict[str, Any]:
         """Vectors, bytes, segments, cells."""
-        segments = self._state.segments
-        n, deleted = len(self), sum(len(segment.deleted) for segment in segments)
-        disk = self._store.bytes_on_disk()
-        scanned = bytes_per_vector(self.encoder, segments[0].scanner) if segments else 0
+        snapshot, codec = self.snapshot, self.codec
+        n, disk = len(snapshot), self._writer.store.bytes_on_disk()
         return {
             "vectors": n,
-            "deleted": deleted,
-            "dimensions": int(self.encoder.n_features_in_),
-            "bits": self.encoder.code_layout_.n_bits,
-            "metric": self.metric,
-            "cells": self.cells,
-            "segments": len(segments),
-            "code_bytes": self.encoder.code_layout_.code_size,
-            "scan_bytes": scanned,
+            "deleted": sum(len(segment.deleted) for segment in snapshot.segments),
+            "dimensions": codec.dimension,
+            "metric": codec.metric_name,
+            "cells": codec.n_cells,
+            "segments": len(snapshot.segments),
+            "code_bytes": codec.n_bytes,
+            "code": codec.summary,
+            "scan_bytes": snapshot.segments[0].columns.scanned_bytes if snapshot.segments else 0,
             "disk_bytes": disk,
             "disk_bytes_per_vector": round(disk / n, 2) if n else 0.0,
         }
 
     def codes(self, ids: Any) -> Codes:
         """The code rows of some ids."""
-        wanted = _ids(ids, "ids")
-        segments = self._state.segments
-        which, places = self._located(segments, wanted)
-        rows = np.zeros((len(wanted), self.encoder.code_layout_.code_size), np.uint8)
-        for number, segment in enumerate(segments):
-            mine = which == number
-            rows[mine] = segment.code_rows(places[mine])
-        return rows
+        return self.snapshot.codes(ids)
 
     def reconstruct(self, ids: Any) -> Float64Array:
         """The vectors that the codes of some ids stand for."""
-        return self.encoder.inverse_transform(self.codes(ids))
+        snapshot = self.snapshot
+        return snapshot.codec.decode(snapshot.codes(ids), n_threads=self.n_threads)
 
     # Changes.
 
     @contextmanager
     def batch(self) -> Iterator[Self]:
         """Changes within are made at its end, all or, if an error leaves it, none. Searches within do not see them."""
-        with self._mutex:
-            self._writable()
-            if self._change is not None:  # an outer batch makes them
-                with _undone(self._change):
-                    yield self
-                return
-            self._change = change = _Change(self._state)
-            try:
-                yield self
-                self._flush(change)
-                if change.touched:
-                    state = State(self._merged(change.state.segments), change.state.next_id)
-                    self._store.commit(state)
-                    self._state = state
-                    self._store.clean()
-            except BaseException:
-                self._store.forget()
-                raise
-            finally:
-                self._change = None
+        with self._writer.batch():
+            yield self
 
     def add(self, X: Any, ids: Any = None) -> Ids:
         """Add vectors (n, d), or an iterator of such arrays; returns their ids.
@@ -250,156 +263,62 @@ class Index:
         Ids are distinct, not negative, and not yet there; by default they go on from the largest ever used. With an
         iterator, memory holds about a million codes at a time, and all are added at once, at the end.
         """
-        if isinstance(X, Iterator):
-            given = None if ids is None else _ids(ids, "ids")
-            done: list[Ids] = []
-            with self.batch():
-                at = 0
-                for part in X:
-                    array = self.encoder.validated(part, "X")
-                    mine = None if given is None else given[at : at + len(array)]
-                    done.append(self.add(array, mine))
-                    at += len(array)
-                if given is not None and at != len(given):
-                    raise InputError(f"ids has {len(given)} entries, but X has {at} vectors")
-            return np.concatenate([np.zeros(0, np.int64), *done])
-        return self.add_codes(self._encode(X), ids)
+        given = None if ids is None else id_array(ids, "ids")
+        if not isinstance(X, Iterator):
+            return self._writer.add(self._encode(X), given)
+        done: list[Ids] = []
+        with self.batch():
+            at = 0
+            for part in X:
+                rows = self._encode(part)
+                mine = None if given is None else given[at : at + len(rows)]
+                if mine is not None and len(mine) < len(rows):
+                    raise InputError(f"ids has {len(ids)} entries, but X has more vectors")
+                done.append(self._writer.add(rows, mine))
+                at += len(rows)
+            if given is not None and at != len(given):
+                raise InputError(f"ids has {len(given)} entries, but X has {at} vectors")
+        return np.concatenate([np.zeros(0, np.int64), *done])
 
     def add_codes(self, codes: Any, ids: Any = None) -> Ids:
-        """Add code rows that the encoder made elsewhere."""
-        rows = self.encoder.code_layout_.rows(codes, "codes")
-        self.encoder.cells(rows)  # an error if it names a mean there is not
-        with self.batch():
-            change = self._pending
-            if ids is None:
-                first = change.state.next_id
-                if first + len(rows) > _MOST_ID:
-                    raise InputError("ids beyond the largest that was used do not fit int64; pass ids")
-                wanted = np.arange(first, first + len(rows), dtype=np.int64)
-            else:
-                wanted = _ids(ids, "ids")
-                if len(wanted) != len(rows):
-                    raise InputError(f"ids has {len(wanted)} entries for {len(rows)} vectors")
-                _distinct(wanted)
-                there = _find(change.state.segments, wanted)[0] >= 0
-                if change.held:
-                    there |= np.array([int(i) in change.held for i in wanted], bool)
-                if there.any():
-                    raise InputError(f"id {wanted[there][0]} is there already; use update to replace it")
-            if len(rows):
-                self._append(change, rows, wanted)
-        return wanted
+        """Add code rows that the codec made elsewhere."""
+        rows = self.codec.check_codes(codes, "codes")
+        return self._writer.add(rows, None if ids is None else id_array(ids, "ids"))
 
     def remove(self, ids: Any) -> None:
         """Remove the vectors of some ids, all of which must be there."""
-        wanted = _ids(ids, "ids")
-        _distinct(wanted)
-        with self.batch():
-            change = self._pending
-            self._flush(change)
-            which, places = self._located(change.state.segments, wanted)
-            segments = tuple(
-                segment.without(places[which == number]) if (which == number).any() else segment
-                for number, segment in enumerate(change.state.segments)
-            )
-            change.state = State(segments, change.state.next_id)
-            change.touched |= len(wanted) > 0
+        self._writer.remove(id_array(ids, "ids"))
 
     def update(self, X: Any, ids: Any) -> None:
         """Replace the vectors of some ids, all of which must be there."""
-        rows, wanted = self._encode(X), _ids(ids, "ids")
+        rows, wanted = self._encode(X), id_array(ids, "ids")
         if len(wanted) != len(rows):
             raise InputError(f"ids has {len(wanted)} entries for {len(rows)} vectors")
         with self.batch():
-            self.remove(wanted)
-            self.add_codes(rows, wanted)
+            self._writer.remove(wanted)
+            self._writer.add(rows, wanted)
 
     def compact(self) -> None:
         """Make all segments one, without what was deleted."""
-        with self.batch():
-            change = self._pending
-            self._flush(change)
-            segments = change.state.segments
-            if len(segments) > 1 or any(len(segment.deleted) for segment in segments):
-                change.state = State(self._joined(segments), change.state.next_id)
-                change.touched = True
+        self._writer.compact()
 
     def verify(self) -> None:
         """Read everything that is on the disk and compare it with its checksums; FormatError if it is damaged."""
-        self._store.verify()
+        self._writer.store.verify()
 
     def _encode(self, X: Any) -> Codes:
-        array = self.encoder.validated(X, "X")
-        rows: Codes = self.encoder.transform(unit_rows(array, "X") if self.metric == "cosine" else array)
-        return rows
-
-    @property
-    def _pending(self) -> _Change:
-        assert self._change is not None
-        return self._change
-
-    def _writable(self) -> None:
-        self._store.check_writable()
-        if self._closed:
-            raise UnsupportedError("the index is closed; open it again to change it")
-
-    def _append(self, change: _Change, rows: Codes, ids: Ids) -> None:
-        change.rows.append(rows)
-        change.ids.append(ids)
-        change.held.update(ids.tolist())
-        change.state = State(change.state.segments, max(change.state.next_id, int(ids.max()) + 1))
-        change.touched = True
-        if len(change.held) >= _SEGMENT_ROWS:
-            self._flush(change)
-
-    def _flush(self, change: _Change) -> None:
-        """Write the codes held back as a segment."""
-        if not change.rows:
-            return
-        rows, ids = np.concatenate(change.rows), np.concatenate(change.ids)
-        segment = self._store.save(make_segment(self.encoder, self.metric, rows, ids))
-        change.state = State((*change.state.segments, segment), change.state.next_id)
-        change.rows, change.ids, change.held = [], [], set()
-
-    def _merged(self, segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
-        """Segments of like size made one where there are many: a code is rewritten a few times, however many come."""
-        while True:
-            tiers: dict[int, list[int]] = {}
-            for number, segment in enumerate(segments):
-                tier = max(0, int(np.log(max(segment.rows, 1) / _SMALLEST) / np.log(_TIER)) + 1)
-                tiers.setdefault(0 if segment.rows < _SMALLEST else tier, []).append(number)
-            crowded = next((numbers for _, numbers in sorted(tiers.items()) if len(numbers) >= _TIER), None)
-            if crowded is None:
-                return tuple(segment for segment in segments if segment.live)
-            joined = self._joined(tuple(segments[number] for number in crowded))
-            rest = tuple(segment for number, segment in enumerate(segments) if number not in crowded)
-            segments = (*rest, *joined)
-
-    def _joined(self, segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
-        """One segment of all that is live, or none."""
-        places = [segment.live_places() for segment in segments]
-        if not sum(map(len, places)):
-            return ()
-        rows = np.concatenate([segment.code_rows(at) for segment, at in zip(segments, places, strict=True)])
-        ids = np.concatenate([segment.ids[at] for segment, at in zip(segments, places, strict=True)])
-        return (self._store.save(make_segment(self.encoder, self.metric, rows, ids)),)
-
-    def _located(self, segments: tuple[Segment, ...], ids: Ids) -> tuple[Ids, Ids]:
-        which, places = _find(segments, ids)
-        if (which < 0).any():
-            raise InputError(f"id {ids[which < 0][0]} is not in the index")
-        return which, places
+        return self.codec.encode(X, n_threads=self.n_threads)
 
     # Searches.
 
     def search(
         self,
         Q: Any,
-        k: int,
+        k: int = 10,
         *,
         method: Method = "reconstruction",
         query: Query = "projection",
-        probes: int | Literal["all"] = "all",
+        probes: Probes = "all",
         shortlist: int | None = None,
         shortlist_method: Literal["hamming", "asymmetric"] = "hamming",
         filter: Any = None,
@@ -418,181 +337,42 @@ class Index:
             The original vectors, as rows by id, or a function from an array of ids to their vectors. The `shortlist`
             (by default the larger of 10 k and 100) nearest by codes are ranked by their true distances.
         """
-        k = integer(k, "k", 1)
+        snapshot, threads = self.snapshot, self._threads(n_threads)
+        what = Search(k, method, query, _probes(probes), shortlist, shortlist_method)
         if rerank is not None:
-            depth = max(10 * k, 100) if shortlist is None else integer(shortlist, "shortlist", k)
-            options = {"method": method, "query": query, "probes": probes, "filter": filter, "n_threads": n_threads}
-            _, found = self.search(Q, depth, **options)
-            return self._reranked(Q, k, found, rerank)
-        check_search(method, query, shortlist, shortlist_method)
-        threads = thread_count(self.n_threads if n_threads is None else n_threads)
-        if probes != "all":
-            integer(probes, "probes", 1)
-        Q = checked_queries(self.encoder, Q, self.metric)
-        segments = self._state.segments
-        parts = _parts(segments, filter)
-        visited = None if probes == "all" else probes
-        first = method if shortlist is None else shortlist_method
-        depth = k if shortlist is None else shortlist
-        distances = np.empty((len(Q), k), np.int32 if method == "hamming" else np.float64)
-        ids = np.empty((len(Q), k), np.int64)
-        for start in range(0, max(len(Q), 1), _CHUNK_QUERIES):
-            rows = slice(start, start + _CHUNK_QUERIES)
-            form = self._forms.make(Q[rows], first, query, visited, threads)
-            with _sound_codes():
-                lists = [scanner.search(form, depth, threads, positions) for scanner, positions in parts]
-            if len(lists) == 1:
-                values, names = lists[0]
-            else:
-                lists.append((np.zeros((len(Q[rows]), 0)), np.zeros((len(Q[rows]), 0), np.int64)))
-                values, names = (np.concatenate(columns, axis=1) for columns in zip(*lists, strict=True))
-                values, names = best_of(np.where(names < 0, np.inf, values), names, depth)
-            if shortlist is not None:
-                form = self._forms.make(Q[rows], method, query)
-                values = np.full(names.shape, np.inf)
-                for segment in segments:
-                    places = segment.find(names.reshape(-1)).reshape(names.shape)
-                    with _sound_codes():
-                        values = np.minimum(values, segment.scanner.score(form, places))
-                values, names = best_of(values, names, k)
-            distances[rows], ids[rows] = form.distances(values), names
-        return distances, ids
+            return snapshot.rescored(Q, what, filter, rerank, threads)
+        return snapshot.search(Q, what, filter, threads)
 
     def range_search(
-        self, Q: Any, radius: float, *, method: Method = "reconstruction", **options: Any
+        self,
+        Q: Any,
+        radius: float,
+        *,
+        method: Method = "reconstruction",
+        query: Query = "projection",
+        probes: Probes = "all",
+        filter: Any = None,
+        n_threads: int | None = None,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any], Ids]:
         """All ids within a distance of each query: limits, distances, ids; those of query i at limits[i]:limits[i + 1].
 
-        Takes `query`, `probes`, `filter` and `n_threads` as `search` does.
+        The other parameters are those of `search`.
         """
-        if isinstance(radius, bool) or not isinstance(radius, int | float | np.number) or np.isnan(radius):
-            raise InputTypeError(f"radius = {radius!r} is not a number")
-        if unknown := set(options) - {"query", "probes", "filter", "n_threads"}:
-            raise InputTypeError(f"range_search takes no {sorted(unknown)[0]!r}")
-        Q = self.encoder.validated(Q, "Q")
-        here = copy(self)  # one state, whatever is written meanwhile
-        n, k = len(here), 64
-        parts: list[tuple[npt.NDArray[Any], Ids]] = [(np.zeros(0), np.zeros(0, np.int64))] * len(Q)
-        open_rows = np.arange(len(Q))
-        while len(open_rows):
-            distances, ids = here.search(Q[open_rows], min(k, max(n, 1)), method=method, **options)
-            inside = (distances <= radius) & (ids >= 0)
-            more = inside[:, -1] & (k < n)
-            for row, d, i, within in zip(open_rows[~more], distances[~more], ids[~more], inside[~more], strict=True):
-                parts[row] = d[within], i[within]
-            open_rows, k = open_rows[more], 8 * k
-        limits = np.cumsum([0, *(len(d) for d, _ in parts)], dtype=np.int64)
-        none = np.zeros(0, np.int32 if method == "hamming" else np.float64)
-        return (
-            limits,
-            np.concatenate([none, *(d for d, _ in parts if len(d))]),
-            np.concatenate([np.zeros(0, np.int64), *(i for _, i in parts)]),
-        )
+        what = Search(1, method, query, _probes(probes))
+        return self.snapshot.range_search(Q, radius, what, filter, self._threads(n_threads))
 
-    def _reranked(self, Q: Any, k: int, found: Ids, originals: Originals) -> tuple[Float64Array, Ids]:
-        """The k best of each row of ids by the true distance."""
-        Q = np.asarray(checked_queries(self.encoder, Q, self.metric), np.float64)
-        values = np.full(found.shape, np.inf)
-        for row, ids in enumerate(found):
-            held = ids >= 0
-            vectors = originals(ids[held]) if callable(originals) else _rows_of(originals, ids[held])
-            exact = np.asarray(real_array(vectors, "rerank", 2), np.float64)
-            if exact.shape != (int(held.sum()), Q.shape[1]):
-                raise InputError(f"rerank gave vectors of shape {exact.shape}, not {(int(held.sum()), Q.shape[1])}")
-            if self.metric == "l2":
-                values[row, held] = ((exact - Q[row]) ** 2).sum(axis=1)
-            else:
-                exact = unit_rows(exact, "rerank") if self.metric == "cosine" else exact
-                values[row, held] = float(self.metric == "cosine") - exact @ Q[row]
-        return best_of(values, found, k)
+    def _threads(self, n_threads: int | None) -> int:
+        return thread_count(self.n_threads if n_threads is None else n_threads)
 
 
-@contextmanager
-def _undone(change: _Change) -> Iterator[None]:
-    """An operation of a batch that fails leaves the rest of the batch as it was."""
-    state, rows, ids, count, touched = change.state, change.rows, change.ids, len(change.rows), change.touched
-    try:
-        yield
-    except BaseException:
-        del rows[count:], ids[count:]
-        change.state, change.rows, change.ids, change.touched = state, rows, ids, touched
-        change.held = {i for part in ids for i in part.tolist()}
-        raise
+def _probes(probes: Probes) -> int | None:
+    return None if isinstance(probes, str) and probes == "all" else probes
 
 
-@contextmanager
-def _sound_codes() -> Iterator[None]:
-    """What the scan refuses in codes read from a file is damage."""
-    try:
-        yield
-    except ValueError as error:
-        if isinstance(error, AntisparseError):
-            raise
-        raise FormatError(f"codes of the index cannot be scanned ({error}): it is damaged") from None
-
-
-def _find(segments: Iterable[Segment], ids: Ids) -> tuple[Ids, Ids]:
-    """Segment and place of each id, -1 where it is nowhere."""
-    which, places = np.full(len(ids), -1, np.int64), np.full(len(ids), -1, np.int64)
-    for number, segment in enumerate(segments):
-        at = segment.find(ids)
-        which[at >= 0] = number
-        places[at >= 0] = at[at >= 0]
-    return which, places
-
-
-def _parts(segments: tuple[Segment, ...], filter: Any) -> list[tuple[Scanner, Ids | None]]:
-    """The scans to make: whole segments, with some ids left out, or a few codes apart."""
-    if filter is None:
-        return [(segment.scanner, segment.positions) for segment in segments]
-    allowed = np.asarray(filter)
-    if allowed.ndim != 1 or not (allowed.dtype == bool or np.issubdtype(allowed.dtype, np.integer) or not len(allowed)):
-        raise InputTypeError("filter must be a 1-dimensional array of ids or of bool")
-    parts: list[tuple[Scanner, Ids | None]] = []
-    for segment in segments:
-        if allowed.dtype == bool:
-            live = segment.live_places()
-            names = segment.ids[live]
-            inside = names < len(allowed)
-            live = live[inside]
-            places = live[allowed[names[inside]]]
-        else:
-            found = segment.find(np.unique(allowed.astype(np.int64)))
-            places = np.sort(found[found >= 0])
-        if not len(places):
-            continue
-        if _DENSE * len(places) < segment.rows:
-            parts.append((segment.only(places), None))
-        else:
-            positions = np.full(len(segment.ids), -1, np.int64)
-            positions[places] = segment.ids[places]
-            parts.append((segment.scanner, positions))
-    return parts
-
-
-def _rows_of(originals: npt.NDArray[Any], ids: Ids) -> npt.NDArray[Any]:
-    if len(ids) and ids.max() >= len(originals):
-        raise InputError(f"rerank has {len(originals)} rows, but id {ids.max()} was found; pass a function of ids")
-    rows: npt.NDArray[Any] = originals[ids]
-    return rows
-
-
-def _ids(value: Any, name: str) -> Ids:
-    array = np.asarray(value)
-    if array.ndim == 0:
-        array = array[None]
-    if array.ndim != 1:
-        raise InputError(f"{name} has shape {array.shape}; it must be 1-dimensional")
-    if len(array) == 0:
-        return np.zeros(0, np.int64)
-    if array.dtype == bool or not np.issubdtype(array.dtype, np.integer):
-        raise InputTypeError(f"{name} has dtype {array.dtype}; ids are integers")
-    if (array < 0).any() or (array >= _MOST_ID).any():
-        raise InputError(f"{name} has entries out of range; ids are not negative and below 2^63 - 1")
-    return array.astype(np.int64)
-
-
-def _distinct(ids: Ids) -> None:
-    unique, counts = np.unique(ids, return_counts=True)
-    if (counts > 1).any():
-        raise InputError(f"ids has {unique[counts > 1][0]} twice")
+def _from_codes(codec: Codec, codes: Codes, ids: Ids, next_id: int, n_threads: int | None) -> Index:
+    """An index in memory, from what was pickled."""
+    index = Index.create(None, codec, n_threads=n_threads)
+    index.add_codes(codes, ids)
+    writer = index._writer
+    writer.snapshot = Snapshot(writer.snapshot.searcher, writer.snapshot.segments, next_id)
+    return index

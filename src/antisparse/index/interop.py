@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from antisparse.codec import ProjectedSigns, SpectralSigns
 from antisparse.errors import InputError, InputTypeError, MissingDependencyError, UnsupportedError
 from antisparse.index.index import Index
-from antisparse.layout import Ids
+from antisparse.scan.columns import Ids
 
 
 def to_faiss(index: Index) -> Any:
@@ -19,7 +20,7 @@ def to_faiss(index: Index) -> Any:
     ids = index.ids
     binary = faiss.IndexBinaryIDMap2(faiss.IndexBinaryFlat(n_bits))
     if len(ids):
-        bits = index.codes(ids)[:, : index.encoder.code_layout_.bit_bytes]
+        bits = index.codec.layout.symbols(index.codes(ids))
         binary.add_with_ids(np.ascontiguousarray(bits), ids)
     return binary
 
@@ -27,12 +28,12 @@ def to_faiss(index: Index) -> Any:
 def add_faiss(index: Index, binary: Any) -> Ids:
     """Add the codes of an ``IndexBinaryFlat``, with their ids if an ``IndexBinaryIDMap`` holds it; returns the ids.
 
-    The bits must be the encoder's, in its order, and the encoder must keep nothing beside them.
+    The bits must be the codec's, in its order, and codes must hold nothing beside them.
     """
     faiss = _faiss()
     n_bits = _whole_bytes(index)
-    if index.encoder.code_layout_.side:
-        raise UnsupportedError("the encoder keeps side bytes, which a binary index lacks; use one of bits alone")
+    if 8 * index.codec.n_bytes != n_bits:
+        raise UnsupportedError("the codes hold more than signs, which a binary index lacks; use a codec of signs alone")
     # What FAISS hands out does not own what it shows: `binary` stays alive beside it.
     ids, flat = None, faiss.downcast_IndexBinary(binary) if isinstance(binary, faiss.IndexBinary) else binary
     if isinstance(flat, faiss.IndexBinaryIDMap):
@@ -41,7 +42,7 @@ def add_faiss(index: Index, binary: Any) -> Ids:
         kind = type(binary).__name__
         raise InputTypeError(f"binary is a {kind}; pass an IndexBinaryFlat, or an IndexBinaryIDMap of one")
     if flat.d != n_bits:
-        raise InputError(f"binary has codes of {flat.d} bits, the encoder of {n_bits}")
+        raise InputError(f"binary has codes of {flat.d} bits, the index of {n_bits}")
     return index.add_codes(faiss.vector_to_array(flat.xb).reshape(flat.ntotal, n_bits // 8), ids)
 
 
@@ -54,9 +55,11 @@ def _faiss() -> Any:
 
 
 def _whole_bytes(index: Index) -> int:
-    n_bits = index.encoder.code_layout_.n_bits
-    if index.encoder.words:
-        raise UnsupportedError("words have no signs to compare, and FAISS's binary indexes compare nothing else")
-    if n_bits % 8:
-        raise UnsupportedError(f"the encoder has {n_bits} bits, and FAISS takes whole bytes")
-    return n_bits
+    symbols = index.codec.symbols
+    if not isinstance(symbols, ProjectedSigns | SpectralSigns):
+        raise UnsupportedError(
+            f"codes of {symbols.describe()} have no signs to compare, and FAISS's binary indexes compare nothing else"
+        )
+    if symbols.n_bits % 8:
+        raise UnsupportedError(f"the codes have {symbols.n_bits} bits, and FAISS takes whole bytes")
+    return symbols.n_bits

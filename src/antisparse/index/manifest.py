@@ -4,17 +4,17 @@ import json
 import os
 import re
 import zlib
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from antisparse.errors import FormatError, StorageError
-from antisparse.forms import METRICS, Metric
 from antisparse.index.files import sync_folder, write_file
 
-FORMAT, VERSION = "antisparse-index", 1
+FORMAT, VERSION = "antisparse-index", 2
 NAME = "manifest.json"
-FILES = re.compile(r"(encoder|(segment|deleted)-[0-9]{8,19})-[0-9a-f]{8}\.safetensors")  # the names there are
+FILES = re.compile(r"(codec|(segment|deleted)-[0-9]{8,19})-[0-9a-f]{8}\.safetensors")  # the names there are
 _MOST = 1 << 26
 
 
@@ -41,15 +41,15 @@ class SegmentEntry:
 class Manifest:
     """One state of an index."""
 
-    metric: Metric
-    encoder: FileEntry
+    codec: FileEntry
     generation: int = 1
     next_id: int = 0
     segments: tuple[SegmentEntry, ...] = ()
+    writer: str = field(default_factory=lambda: version("antisparse"))  # the version that wrote it
 
     def files(self) -> set[str]:
         """Every file it names."""
-        entries = [self.encoder, *(s.codes for s in self.segments), *(s.deleted for s in self.segments)]
+        entries = [self.codec, *(s.codes for s in self.segments), *(s.deleted for s in self.segments)]
         return {entry.file for entry in entries if entry is not None}
 
     def dumps(self) -> bytes:
@@ -72,7 +72,7 @@ class Manifest:
 
     def next(self, **changes: Any) -> "Manifest":
         """The manifest after this one."""
-        return replace(self, generation=self.generation + 1, **changes)
+        return replace(self, generation=self.generation + 1, writer=version("antisparse"), **changes)
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -92,9 +92,15 @@ def read_manifest(folder: Path) -> Manifest:
         content = outer["manifest"]
         if content["format"] != FORMAT:
             raise FormatError("it is not the manifest of an index")
+        if content["version"] == 1:
+            raise FormatError(
+                "the index was written by antisparse 0.1 (format 1), which this version does not read; build it again "
+                "from the vectors"
+            )
         if content["version"] != VERSION:
             raise FormatError(
-                f"it has version {content['version']}, and this antisparse reads {VERSION}; upgrade antisparse"
+                f"the index has format {content['version']}, written by antisparse {content.get('writer')}, and this "
+                f"antisparse {version('antisparse')} reads format {VERSION}; upgrade antisparse"
             )
         manifest = _parse(content)
         if manifest.dumps() != data:  # one spelling, and its own checksum: any other bytes are damage
@@ -107,8 +113,8 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def _parse(content: dict[str, Any]) -> Manifest:
-    if content["metric"] not in METRICS or content["bit_order"] != "msb":
-        raise FormatError(f"its metric {content['metric']!r} or bit order is unknown")
+    if content["bit_order"] != "msb" or not isinstance(content["writer"], str):
+        raise FormatError("its bit order is unknown, or its writer is missing")
     segments = tuple(
         SegmentEntry(
             _file(entry["codes"]),
@@ -119,11 +125,11 @@ def _parse(content: dict[str, Any]) -> Manifest:
         for entry in content["segments"]
     )
     return Manifest(
-        content["metric"],
-        _file(content["encoder"]),
+        _file(content["codec"]),
         _count(content["generation"]),
         _count(content["next_id"]),
         segments,
+        content["writer"],
     )
 
 

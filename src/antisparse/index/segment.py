@@ -8,32 +8,39 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from antisparse.codes import BLOCK, Codes, cell_blocks
-from antisparse.encoders.base import Encoder
+from antisparse.codec.codec import Codec
+from antisparse.codec.scale import FixedLength, ScaleByte
+from antisparse.codes import BLOCK, Codes
 from antisparse.errors import FormatError
-from antisparse.forms import Metric, has_side, has_terms
-from antisparse.index.files import ArrayFile, Arrays, pack_arrays
-from antisparse.layout import Ids, Layout, Scanner, lay_out
+from antisparse.index.files import ArrayFile, pack_arrays
+from antisparse.index.manifest import FileEntry
+from antisparse.scan.columns import Columns, Ids, lay_out
 
 Places = npt.NDArray[np.uint32]
-# In the order of the file: each begins where its type may.
-_PARTS = {"positions": "ids", "blocks": "blocks", "scale": "scale", "bias": "bias", "scale_bytes": "scale_bytes"}
-_PARTS |= {"bias_bytes": "bias_bytes", "cell_ends": "cell_ends"}
-_NUMBERS = ("bias0", "scale_unit", "score_unit")
+_COLUMNS = ("ids", "blocks", "scales", "cell_ends")  # in the order of the file: each begins where its type may
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Segment:
     """Codes, and which of them are deleted.
 
-    `order` lists the places of all codes by id, so that an id is found by halving.
+    Attributes
+    ----------
+    columns : Columns
+        The codes, always with ids and cells.
+    order : ndarray of shape (rows,), uint32
+        The places of all codes by id, so that an id is found by binary search.
+    deleted : ndarray, uint32
+        The places of deleted codes, ascending.
+    file, deleted_file : FileEntry or None
+        Where codes and deletions are stored; None where they are not.
     """
 
-    encoder: Encoder
-    metric: Metric
-    layout: Layout
+    columns: Columns
     order: Places
-    deleted: Places = field(default_factory=lambda: np.zeros(0, np.uint32))  # places, ascending
+    deleted: Places = field(default_factory=lambda: np.zeros(0, np.uint32))
+    file: FileEntry | None = None
+    deleted_file: FileEntry | None = None
 
     @property
     def rows(self) -> int:
@@ -45,29 +52,24 @@ class Segment:
         """Codes that are not deleted."""
         return len(self.order) - len(self.deleted)
 
-    @cached_property
-    def scanner(self) -> Scanner:
-        """The scan over the codes."""
-        return Scanner(self.encoder, self.layout, self.rows, self.metric)
-
     @property
     def ids(self) -> Ids:
         """The id at each place, -1 for none, deleted or not."""
-        assert self.layout.positions is not None
-        return self.layout.positions
+        assert self.columns.ids is not None
+        return self.columns.ids
 
     @cached_property
-    def positions(self) -> Ids | None:
+    def live_ids(self) -> Ids | None:
         """The same with -1 for deleted codes; None where there are none."""
         if not len(self.deleted):
             return None
-        positions = self.ids.copy()
-        positions[self.deleted] = -1
-        return positions
+        ids = self.ids.copy()
+        ids[self.deleted] = -1
+        return ids
 
     def live_places(self) -> Ids:
         """The places of live codes, ascending."""
-        return np.flatnonzero((self.ids if self.positions is None else self.positions) >= 0)
+        return np.flatnonzero((self.ids if self.live_ids is None else self.live_ids) >= 0)
 
     def find(self, ids: Ids) -> Ids:
         """The place of each id; -1 where it is not here, or deleted."""
@@ -82,80 +84,50 @@ class Segment:
             less = (self.ids[at] < ids) & (middle < high)
             low, high = np.where(less, middle + 1, low), np.where(less, high, middle)
         at = np.minimum(self.order[np.minimum(low, self.rows - 1)], last).astype(np.int64)
-        found = self.ids[at] == ids
+        found = (self.ids[at] == ids) & (ids >= 0)
         if len(self.deleted):
             found &= ~np.isin(at, self.deleted)
         places[found] = at[found]
         return places
 
     def without(self, places: Ids) -> "Segment":
-        """The segment with more codes deleted."""
-        return replace(self, deleted=np.union1d(self.deleted, places).astype(np.uint32))
-
-    def only(self, places: Ids) -> Scanner:
-        """A scan over the codes at some places, ascending, and no others."""
-        held = self.layout
-        assert held.cell_ends is not None
-        cells = np.searchsorted(held.cell_ends, places // BLOCK, side="right")
-        kept = held.blocks[places // BLOCK, :, places % BLOCK]
-        blocks, chosen, ends = cell_blocks(kept, cells, len(held.cell_ends))
-        inside = chosen >= 0
-
-        def gather(values: npt.NDArray[Any] | None) -> npt.NDArray[Any] | None:
-            if values is None:
-                return None
-            out = np.zeros(len(chosen), values.dtype)
-            out[inside] = values[places[chosen[inside]]]
-            return out
-
-        positions = np.full(len(chosen), -1, np.int64)
-        positions[inside] = self.ids[places[chosen[inside]]]
-        terms: dict[str, Any] = {
-            name: gather(getattr(held, name)) for name in ("scale", "bias", "scale_bytes", "bias_bytes")
-        }
-        part = replace(held, blocks=blocks, positions=positions, cell_ends=ends, **terms)
-        return Scanner(self.encoder, part, len(places), self.metric)
+        """The segment with more codes deleted; that is not stored yet."""
+        deleted = np.union1d(self.deleted, places).astype(np.uint32)
+        return replace(self, deleted=deleted, deleted_file=None)
 
     def code_rows(self, places: Ids) -> Codes:
-        """The code rows at some places."""
-        return self.scanner.rows(self.encoder, places)
+        """The code rows at given places."""
+        return self.columns.rows(places)
 
     def pack(self) -> tuple[list[Any], int]:
-        """The parts of its file, and its header's CRC-32."""
-        arrays: Arrays = {}
-        for attribute, name in _PARTS.items():
-            value = getattr(self.layout, attribute)
-            if value is not None:
-                arrays[name] = value
-        arrays["order"] = self.order
-        numbers = {name: getattr(self.layout, name).hex() for name in _NUMBERS}
-        return pack_arrays(arrays, {"kind": "segment", "rows": str(self.rows)} | numbers)
+        """The parts of the file of the codes, and its header's CRC-32."""
+        arrays = {name: getattr(self.columns, name) for name in _COLUMNS}
+        held = {name: array for name, array in arrays.items() if array is not None} | {"order": self.order}
+        return pack_arrays(held, {"kind": "segment", "rows": str(self.rows)})
+
+    def pack_deleted(self) -> tuple[list[Any], int]:
+        """The parts of the file of deletions, and its header's CRC-32."""
+        return pack_arrays({"places": self.deleted}, {"kind": "deleted"})
 
 
-def make_segment(encoder: Encoder, metric: Metric, rows: Codes, ids: Ids) -> Segment:
+def make_segment(codec: Codec, rows: Codes, ids: Ids) -> Segment:
     """Code rows and their ids, distinct, in any order."""
     by_id = np.argsort(ids, kind="stable")
-    layout = lay_out(encoder, rows[by_id], metric, ids[by_id])
-    assert layout.positions is not None
-    held = np.flatnonzero(layout.positions >= 0)
-    order = held[np.argsort(layout.positions[held], kind="stable")].astype(np.uint32)
-    return Segment(encoder, metric, layout, order)
+    columns = lay_out(codec, rows[by_id], ids[by_id])
+    assert columns.ids is not None
+    held = np.flatnonzero(columns.ids >= 0)
+    order = held[np.argsort(columns.ids[held], kind="stable")].astype(np.uint32)
+    return Segment(columns, order)
 
 
-def pack_deleted(places: Places) -> tuple[list[Any], int]:
-    """The parts of a file of deletions, and its header's CRC-32."""
-    return pack_arrays({"places": places}, {"kind": "deleted"})
-
-
-def read_segment(
-    encoder: Encoder, metric: Metric, codes: ArrayFile, rows: int, deleted: ArrayFile | None, deleted_rows: int
-) -> Segment:
-    """A segment from its files, their shapes checked against the encoder and each other."""
+def read_segment(codec: Codec, codes: ArrayFile, rows: int, deleted: ArrayFile | None, deleted_rows: int) -> Segment:
+    """A segment from its files, their shapes checked against the codec and each other."""
     try:
         arrays = codes.arrays
-        parts: dict[str, Any] = {name: float.fromhex(codes.metadata[name]) for name in _NUMBERS}
-        parts |= {attribute: arrays[name] for attribute, name in _PARTS.items() if name in arrays}
-        segment = Segment(encoder, metric, Layout(**parts), arrays["order"])
+        held = {name: arrays[name] for name in _COLUMNS if name in arrays}
+        if set(arrays) - set(_COLUMNS) - {"order"}:
+            raise ValueError("it holds an array that is none of a segment's")
+        segment = Segment(Columns(codec, len(arrays["ids"]), **held), arrays["order"])
         _check_shapes(segment, rows, codes.metadata)
         if deleted is not None:
             deleted.verify()  # a small file: always
@@ -177,35 +149,26 @@ def read_segment(
 
 
 def _check_shapes(segment: Segment, rows: int, metadata: dict[str, str]) -> None:
-    layout, held = segment.encoder.code_layout_, segment.layout
-    cells = 1 if segment.encoder.cell_means is None else len(segment.encoder.cell_means)
-    blocks = len(held.blocks)
+    columns, codec = segment.columns, segment.columns.codec
+    blocks = len(columns.blocks)
     wanted: dict[str, tuple[type, tuple[int, ...]]] = {
-        "blocks": (np.uint8, (blocks, layout.bit_bytes + has_side(segment.encoder), BLOCK)),
-        "positions": (np.int64, (blocks * BLOCK,)),
-        "cell_ends": (np.int64, (cells,)),
+        "blocks": (np.uint8, (blocks, codec.layout.scanned_bytes, BLOCK)),
+        "ids": (np.int64, (blocks * BLOCK,)),
+        "cell_ends": (np.int64, (codec.n_cells,)),
     }
-    coded = "scale" in [name for name, _ in layout.side]
-    if coded:
-        wanted |= dict.fromkeys(("scale_bytes", "bias_bytes"), (np.uint8, (blocks * BLOCK,)))
-    elif has_terms(segment.encoder):
-        wanted["scale"] = (np.float32, (blocks * BLOCK,))
-        if held.bias is not None:
-            wanted["bias"] = (np.float32, (blocks * BLOCK,))
-    for name in _PARTS:
-        value = getattr(held, name)
+    if isinstance(codec.scale, ScaleByte):
+        wanted["scales"] = (np.uint8, (blocks * BLOCK,))
+    elif isinstance(codec.scale, FixedLength):
+        wanted["scales"] = (np.float32, (blocks * BLOCK,))
+    for name in _COLUMNS:
+        value = getattr(columns, name)
         if (value is None) != (name not in wanted):
             raise ValueError(f"{name} is missing, or one too many")
         if value is not None and (value.dtype != wanted[name][0] or value.shape != wanted[name][1]):
             raise ValueError(f"{name} has shape {value.shape} and dtype {value.dtype}")
     if segment.order.dtype != np.uint32 or segment.order.shape != (rows,) or metadata.get("rows") != str(rows):
         raise ValueError("its number of codes is not the manifest's")
-    for unit in (held.scale_unit, held.score_unit, held.scale_unit / held.score_unit):
-        if not 0 < unit < np.inf or np.frexp(unit)[0] != 0.5:
-            raise ValueError("its units are not powers of two")
-    if not np.isfinite(held.bias0):
-        raise ValueError("its bias is not finite")
-    ends = held.cell_ends
+    ends = columns.cell_ends
     assert ends is not None
     if (np.diff(ends, prepend=0) < 0).any() or ends[-1] != blocks or rows > blocks * BLOCK:
         raise ValueError("its cells do not fit its blocks")
@@ -219,9 +182,8 @@ def check_content(segment: Segment, path: Path) -> None:
     if sound:
         by_id = ids[segment.order]
         sound = len(by_id) < 2 or bool((np.diff(by_id) > 0).all())
-    layout = segment.encoder.code_layout_
-    padding = (1 << layout.padding) - (1 << layout.taken)
-    if padding and (segment.layout.blocks[:, layout.bit_bytes - 1] & padding).any():
+    layout = segment.columns.codec.layout
+    if layout.padding and (segment.columns.blocks[:, layout.symbol_bytes - 1] & layout.padding).any():
         sound = False
     if len(segment.deleted) and (ids[segment.deleted] < 0).any():
         sound = False

@@ -1,21 +1,22 @@
-"""Where the states of an index are kept: a folder, or memory alone."""
+"""Where the snapshots of an index are kept: a folder, or memory alone."""
 
 import os
 import secrets
 import zlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from antisparse.encoders.base import Encoder
-from antisparse.encoders.storage import dump_encoder, load_encoder
+from antisparse.codec.codec import Codec
+from antisparse.codec.files import dumps, loads
 from antisparse.errors import FormatError, InputError, LockedError, StorageError, UnsupportedError
-from antisparse.forms import Metric
 from antisparse.index.files import TEMPORARY, ArrayFile, discard, open_file, sync_folder, write_file
 from antisparse.index.manifest import FILES, NAME, FileEntry, Manifest, SegmentEntry, read_manifest
-from antisparse.index.segment import Segment, check_content, pack_deleted, read_segment
+from antisparse.index.segment import Segment, check_content, read_segment
+from antisparse.index.snapshot import Snapshot
+from antisparse.scan.search import Searcher
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -24,23 +25,20 @@ LOCK = ".lock"
 _TRIES = 20
 
 
-@dataclass(frozen=True)
-class State:
-    """What a search sees: segments, and the first id not yet given out. Never changed, only replaced."""
-
-    segments: tuple[Segment, ...] = ()
-    next_id: int = 0
-
-
 class MemoryStore:
-    """Nothing is kept but the state itself."""
+    """Nothing is kept but the snapshot itself."""
+
+    def open(self) -> Snapshot | None:
+        """There is none but the one in memory."""
+        return None
 
     def save(self, segment: Segment) -> Segment:
         """A new segment, ready to be committed."""
         return segment
 
-    def commit(self, state: State) -> None:
-        """Make a state the present one."""
+    def commit(self, snapshot: Snapshot) -> Snapshot:
+        """Make a snapshot the present one."""
+        return snapshot
 
     def clean(self) -> None:
         """Nothing is left over."""
@@ -49,7 +47,7 @@ class MemoryStore:
         """Drop what was saved and not committed."""
 
     def check_writable(self) -> None:
-        """It is."""
+        """Always writable."""
 
     def verify(self) -> None:
         """Nothing to compare with."""
@@ -69,16 +67,17 @@ class FolderStore:
         self.folder = folder
         self.read_only = read_only
         self._lock = None if read_only else _lock(folder)
-        self._entries: dict[int, SegmentEntry] = {}  # by the identity of the layout, which deletions share
+        self._searcher: tuple[FileEntry, Searcher] | None = None
         self._saved: list[str] = []
         self._process = os.getpid()
 
-    def create(self, encoder: Encoder, metric: Metric) -> State:
+    def create(self, codec: Codec) -> Snapshot:
         """A new index without codes."""
-        data = dump_encoder(encoder)
-        name = f"encoder-{secrets.token_hex(4)}.safetensors"
+        data = dumps(codec)
+        codec = loads(data)  # what is acknowledged can be opened again
+        name = f"codec-{secrets.token_hex(4)}.safetensors"
         write_file(self.folder, name, [data])
-        self._manifest = Manifest(metric, FileEntry(name, len(data), zlib.crc32(data)))
+        self._manifest = Manifest(FileEntry(name, len(data), zlib.crc32(data)))
         try:
             sync_folder(self.folder)
             self._manifest.write(self.folder, None)
@@ -87,10 +86,11 @@ class FolderStore:
                 discard(self.folder / name)
             raise
         self.clean()
-        return State()
+        self._searcher = self._manifest.codec, Searcher(codec)
+        return Snapshot(self._searcher[1])
 
-    def open(self, verify: bool = False) -> tuple[Encoder, Metric, State]:
-        """The state that the manifest names; `verify` reads every byte of it."""
+    def open(self, verify: bool = False) -> Snapshot:
+        """The snapshot that the manifest names; `verify` reads every byte of it."""
         for _ in range(_TRIES):
             manifest = read_manifest(self.folder)
             try:
@@ -101,31 +101,36 @@ class FolderStore:
                     raise FormatError(f"{error.filename} is missing: the index is damaged") from None
         raise StorageError(f"{self.folder} changes faster than it can be opened; try again")
 
-    def _read(self, manifest: Manifest, verify: bool) -> tuple[Encoder, Metric, State]:
-        path = self.folder / manifest.encoder.file
-        with open_file(path, manifest.encoder.size) as file:
-            data = file.read()
-        if zlib.crc32(data) != manifest.encoder.crc32:
-            raise FormatError(f"{path} is not the encoder that the manifest names: it is damaged")
-        encoder = load_encoder(path)
-        metric = manifest.metric
+    def _read(self, manifest: Manifest, verify: bool) -> Snapshot:
+        searcher = self._read_codec(manifest.codec)
         segments = []
-        entries: dict[int, SegmentEntry] = {}
         for entry in manifest.segments:
             deleted = None if entry.deleted is None else self._file(entry.deleted)
             codes = self._file(entry.codes)
-            segment = read_segment(encoder, metric, codes, entry.rows, deleted, entry.deleted_rows)
+            segment = read_segment(searcher.codec, codes, entry.rows, deleted, entry.deleted_rows)
             if verify:
                 codes.verify()
                 check_content(segment, codes.path)
-            entries[id(segment.layout)] = entry
-            segments.append(segment)
+            segments.append(replace(segment, file=entry.codes, deleted_file=entry.deleted))
         if verify:
             ids = np.concatenate([np.zeros(0, np.int64), *(s.ids[s.live_places()] for s in segments)])
             if len(np.unique(ids)) != len(ids) or (ids >= manifest.next_id).any():
                 raise FormatError(f"{self.folder} has an id in two segments, or one never given out: it is damaged")
-        self._manifest, self._entries = manifest, entries
-        return encoder, metric, State(tuple(segments), manifest.next_id)
+        self._manifest, self._searcher = manifest, (manifest.codec, searcher)
+        return Snapshot(searcher, tuple(segments), manifest.next_id)
+
+    def _read_codec(self, entry: FileEntry) -> Searcher:
+        if self._searcher is not None and self._searcher[0] == entry:  # it never changes
+            return self._searcher[1]
+        path = self.folder / entry.file
+        with open_file(path, entry.size) as file:
+            data = file.read()
+        if zlib.crc32(data) != entry.crc32:
+            raise FormatError(f"{path} is not the codec that the manifest names: it is damaged")
+        try:
+            return Searcher(loads(data))
+        except FormatError as error:
+            raise FormatError(f"{path}: {error}") from None
 
     def _file(self, entry: FileEntry) -> ArrayFile:
         return ArrayFile(self.folder / entry.file, entry.size, entry.crc32)
@@ -133,9 +138,8 @@ class FolderStore:
     def save(self, segment: Segment) -> Segment:
         """Write a new segment; it becomes part of the index when committed. Returns it memory-mapped."""
         entry = self._write("segment", *segment.pack())
-        mapped = read_segment(segment.encoder, segment.metric, self._file(entry), segment.rows, None, 0)
-        self._entries[id(mapped.layout)] = SegmentEntry(entry, segment.rows)
-        return mapped
+        mapped = read_segment(segment.columns.codec, self._file(entry), segment.rows, None, 0)
+        return replace(mapped, file=entry)
 
     def _write(self, kind: str, parts: list[Any], crc: int) -> FileEntry:
         name = f"{kind}-{self._manifest.generation + 1:08d}-{secrets.token_hex(4)}.safetensors"
@@ -143,21 +147,22 @@ class FolderStore:
         write_file(self.folder, name, parts)
         return FileEntry(name, sum(len(part) for part in parts), crc)  # all of bytes
 
-    def commit(self, state: State) -> None:
-        """Make a state the present one: first its files, then the manifest, each on the disk before the next."""
-        entries = []
-        for segment in state.segments:
-            entry = self._entries[id(segment.layout)]
-            if entry.deleted_rows != len(segment.deleted):
-                file = self._write("deleted", *pack_deleted(segment.deleted))
-                entry = replace(entry, deleted=file, deleted_rows=len(segment.deleted))
-            entries.append(entry)
+    def commit(self, snapshot: Snapshot) -> Snapshot:
+        """Make a snapshot the present one: first its files, then the manifest, each on the disk before the next."""
+        stored = tuple(self._with_deletions(segment) for segment in snapshot.segments)
         sync_folder(self.folder)
-        manifest = self._manifest.next(next_id=state.next_id, segments=tuple(entries))
+        if read_manifest(self.folder) != self._manifest:
+            raise StorageError(f"{self.folder} was changed by another writer; open the index again")
+        manifest = self._manifest.next(next_id=snapshot.next_id, segments=tuple(_entry(s) for s in stored))
         manifest.write(self.folder, self._manifest)
         self._manifest = manifest
-        self._entries = {id(s.layout): entry for s, entry in zip(state.segments, entries, strict=True)}
         self._saved.clear()
+        return replace(snapshot, segments=stored)
+
+    def _with_deletions(self, segment: Segment) -> Segment:
+        if not len(segment.deleted) or segment.deleted_file is not None:
+            return segment
+        return replace(segment, deleted_file=self._write("deleted", *segment.pack_deleted()))
 
     def forget(self) -> None:
         """Drop what was saved and not committed."""
@@ -181,7 +186,7 @@ class FolderStore:
             pass
 
     def verify(self) -> None:
-        """Read every byte again and compare: manifest, encoder, arrays, and that ids are distinct."""
+        """Read every byte again and compare: manifest, codec, arrays, and that ids are distinct."""
         FolderStore(self.folder, read_only=True).open(verify=True)
 
     def check_writable(self) -> None:
@@ -194,7 +199,7 @@ class FolderStore:
     def bytes_on_disk(self) -> int:
         """All files that the manifest names, and itself."""
         manifest = self._manifest
-        files = [manifest.encoder, *(s.codes for s in manifest.segments), *(s.deleted for s in manifest.segments)]
+        files = [manifest.codec, *(s.codes for s in manifest.segments), *(s.deleted for s in manifest.segments)]
         return sum(file.size for file in files if file is not None) + len(manifest.dumps())
 
     def close(self) -> None:
@@ -202,6 +207,20 @@ class FolderStore:
         if self._lock is not None and self._process == os.getpid():  # a fork does not hold it
             self._lock.release()
             self._lock = None
+
+
+def _entry(segment: Segment) -> SegmentEntry:
+    assert segment.file is not None
+    return SegmentEntry(segment.file, segment.rows, segment.deleted_file, len(segment.deleted))
+
+
+def copy_snapshot(snapshot: Snapshot, store: FolderStore) -> None:
+    """A new index with the codes, ids and deletions of a snapshot."""
+    empty = store.create(snapshot.codec)
+    segments = tuple(
+        replace(store.save(segment), deleted=segment.deleted, deleted_file=None) for segment in snapshot.segments
+    )
+    store.commit(Snapshot(empty.searcher, segments, snapshot.next_id))
 
 
 def new_folder(path: Path) -> None:

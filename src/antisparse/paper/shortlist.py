@@ -7,8 +7,8 @@ from typing import Any, Literal
 import numpy as np
 
 from antisparse import AntiSparseEncoder, CodeBase
+from antisparse.codec.queries import Method
 from antisparse.datasets import synthetic
-from antisparse.encoders.choose import Method
 from antisparse.evaluation import exact_neighbors, nearest_rank
 from antisparse.paper.methods import METHODS, SEARCHES
 from antisparse.paper.ranking import ladder

@@ -52,7 +52,7 @@ def measure(data: Dataset, settings: Settings, track: Track) -> Sift:
     learn, base, query = (_reduced(pca, X, name) for name, X in parts)
     truth = data.neighbors
     nearest = exact_neighbors(data.base, data.query, 1, progress=True)[1] if truth is None else np.asarray(truth)[:, :1]
-    tuned = AntiSparseEncoder(settings.sift_bits, frame="tight", effort=0, h="auto", center=False, random_state=0)
+    tuned = AntiSparseEncoder(settings.sift_bits, frame="tight", effort=0, h="hamming", center=False, random_state=0)
     h = tuned.fit(learn).h_
     depth = min(settings.depth, len(base))
     rows = []

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "common/simd.hpp"
+#include "machine/simd.hpp"
 
 namespace antisparse::ANTISPARSE_ISA {
 

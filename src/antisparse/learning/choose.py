@@ -1,16 +1,15 @@
 """Parameters chosen on training vectors: the penalty h for a search method, the share alpha of a code's own error."""
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from antisparse._arrays import Float64Array
+from antisparse.codec.queries import Method
 from antisparse.codes import unpack
 from antisparse.evaluation import exact_neighbors
 from antisparse.spread import SpreadSolver
-
-Method = Literal["hamming", "asymmetric", "reconstruction"]
 
 H_GRID = (0.01, 0.03, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)  # relative to h_1
 ALPHA_GRID = (0.0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0)

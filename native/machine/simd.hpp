@@ -3,7 +3,7 @@
 #pragma once
 
 #ifndef ANTISPARSE_ISA
-#error "define ANTISPARSE_ISA (the namespace of the instruction set) before including common/simd.hpp"
+#error "define ANTISPARSE_ISA (the namespace of the instruction set) before including machine/simd.hpp"
 #endif
 
 #include <cmath>

@@ -1,0 +1,68 @@
+"""Codebooks: every nibble is the number of one of the 16 codewords of its codebook (docs/codebooks.md)."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from antisparse._arrays import Float64Array, choice, frozen_array, integer
+from antisparse.codec.frozen import Frozen
+from antisparse.codec.symbols import Found
+from antisparse.codes import Codes
+from antisparse.codewords import CODEWORDS, TENURE, CodewordFinder, check_codebooks, one_hot
+from antisparse.errors import InputError
+
+_MOVES = {1: 0, 2: 6, 3: 24}  # for every codebook, by effort; 0: until none gains
+
+
+@dataclass(frozen=True, eq=False)
+class Codebooks(Frozen):
+    """Sums of codewords, one of each codebook: four signs of four columns are the special case ``±a ± b ± c ± d``.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (r, 16 codebooks)
+        The 16 codewords of the first codebook, those of the next, and so on.
+    effort : {1, 2, 3}
+        How long codewords are exchanged: as long as that gains; six moves a codebook; 24.
+    """
+
+    matrix: Float64Array
+    effort: int = 2
+    columns_per_nibble: ClassVar[int] = CODEWORDS
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "matrix", frozen_array(self.matrix, "matrix", 2))
+        integer(choice(self.effort, "effort", tuple(_MOVES)), "effort", 1)
+        if self.matrix.shape[1] % CODEWORDS:
+            raise InputError(f"matrix has {self.matrix.shape[1]} columns; codebooks have 16 each")
+        check_codebooks(self.count)
+
+    @property
+    def count(self) -> int:
+        """How many codebooks there are."""
+        return int(self.matrix.shape[1]) // CODEWORDS
+
+    @property
+    def n_bits(self) -> int:
+        """Four bits a codebook."""
+        return 4 * self.count
+
+    def expand(self, symbols: Codes) -> npt.NDArray[np.float32]:
+        """1 at the codewords chosen, 0 elsewhere."""
+        return one_hot(symbols, self.count)
+
+    def find(self, Y: Float64Array, threads: int, scaled: bool) -> Found:
+        """Codewords from scratch."""
+        moves = _MOVES[self.effort] * self.count
+        return Found(*self._finder.find(Y, moves or 40 * self.count, TENURE if moves else 0, threads))
+
+    @cached_property
+    def _finder(self) -> CodewordFinder:
+        return CodewordFinder(self.matrix)
+
+    def describe(self) -> str:
+        """A few words for a person."""
+        return f"{self.count} codebook{'s' * (self.count > 1)}"

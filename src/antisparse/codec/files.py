@@ -1,0 +1,172 @@
+"""Codecs on disk: one safetensors file, no pickle, a version and a checksum over all it says (docs/format.md)."""
+
+import dataclasses
+import hashlib
+import json
+import os
+import zlib
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as save_tensors
+
+from antisparse.codec.bias import BiasByte, BiasNibble
+from antisparse.codec.cells import Cells
+from antisparse.codec.codebooks import Codebooks
+from antisparse.codec.codec import Codec
+from antisparse.codec.reduction import Reduction
+from antisparse.codec.scale import FixedLength, ScaleByte
+from antisparse.codec.signs import LearnedSigns, ProjectedSigns, SpectralSigns, SpreadSigns
+from antisparse.errors import AntisparseError, FormatError, StorageError
+from antisparse.frames import BlockFrame
+
+FORMAT, VERSION = "antisparse-codec", 1
+# Every class whose values a file may hold, by the name it has there.
+_CLASSES: dict[str, type] = {
+    cls.__name__: cls
+    for cls in (
+        *(Codec, Reduction, Cells, Codebooks, BlockFrame),
+        *(ProjectedSigns, SpreadSigns, LearnedSigns, SpectralSigns),
+        *(ScaleByte, FixedLength, BiasByte, BiasNibble),
+    )
+}
+Tensors = dict[str, npt.NDArray[Any]]
+
+
+def save(codec: Codec, path: Path) -> None:
+    """Write a codec to one file, at once or not at all."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(dumps(codec))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        raise StorageError(f"{path} could not be written: {error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def load(path: Path) -> Codec:
+    """Read a codec that `save` wrote."""
+    try:
+        return loads(path.read_bytes())
+    except FormatError as error:
+        raise FormatError(f"{path}: {error}") from None
+
+
+def digest(codec: Codec) -> str:
+    """A SHA-256 of all that a codec holds."""
+    text, tensors = _content(codec)
+    found = hashlib.sha256(text.encode())
+    for name, array in sorted(tensors.items()):
+        found.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        found.update(array.tobytes())
+    return found.hexdigest()
+
+
+def dumps(codec: Codec) -> bytes:
+    """What `save` writes."""
+    text, tensors = _content(codec)
+    header = {
+        "format": FORMAT,
+        "version": str(VERSION),
+        "writer": version("antisparse"),
+        "content": text,
+        "crc32": str(_checksum(text, tensors)),
+    }
+    data: bytes = save_tensors(tensors, header)
+    return data
+
+
+def loads(data: bytes) -> Codec:
+    """The codec in the bytes of a file; FormatError if they hold none."""
+    try:
+        header = _header(data)
+        if header.get("format") == "antisparse-encoder":
+            raise FormatError(
+                "it is an encoder written by antisparse 0.1, which this version does not read; fit the encoder again"
+            )
+        if header.get("format") != FORMAT:
+            raise FormatError("it is not a codec of antisparse")
+        if header.get("version") != str(VERSION):
+            raise FormatError(
+                f"it has version {header.get('version')}, written by antisparse {header.get('writer')}, and this "
+                f"antisparse reads {VERSION}; upgrade antisparse"
+            )
+        tensors = load_tensors(data)
+        text = header["content"]
+        if str(_checksum(text, tensors)) != header.get("crc32"):
+            raise FormatError("its checksum does not match: the file is damaged")
+        codec = _restore(json.loads(text), tensors)
+        if not isinstance(codec, Codec):
+            raise FormatError("it does not hold a codec")
+        return codec
+    except FormatError:
+        raise
+    except (
+        AntisparseError,
+        SafetensorError,
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
+        raise FormatError(f"not a sound codec file ({error})") from None
+
+
+def _content(codec: Codec) -> tuple[str, Tensors]:
+    tensors: Tensors = {}
+    return json.dumps(_store(codec, "codec", tensors), sort_keys=True), tensors
+
+
+def _header(data: bytes) -> dict[str, str]:
+    """The metadata of a safetensors file: 8 bytes of length, then JSON."""
+    length = int.from_bytes(data[:8], "little")
+    if len(data) < 8 or length > len(data) - 8:
+        raise FormatError("it is truncated, or not a safetensors file")
+    metadata = json.loads(data[8 : 8 + length].decode("utf-8")).get("__metadata__", {})
+    return {str(key): str(value) for key, value in metadata.items()}
+
+
+def _store(value: Any, name: str, tensors: Tensors) -> Any:
+    """A value as JSON; arrays go to `tensors` and leave their name."""
+    if isinstance(value, np.ndarray):
+        tensors[name] = np.ascontiguousarray(value)
+        return {"tensor": name}
+    if dataclasses.is_dataclass(value):
+        parts = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return {"class": type(value).__name__} | {
+            key: _store(part, f"{name}.{key}", tensors) for key, part in parts.items()
+        }
+    if isinstance(value, tuple):
+        return [_store(part, f"{name}.{place}", tensors) for place, part in enumerate(value)]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _restore(value: Any, tensors: Tensors) -> Any:
+    if isinstance(value, list):
+        return tuple(_restore(part, tensors) for part in value)
+    if not isinstance(value, dict):
+        return value
+    if "tensor" in value:
+        return tensors[value["tensor"]]
+    cls = _CLASSES[value["class"]]
+    return cls(**{key: _restore(part, tensors) for key, part in value.items() if key != "class"})
+
+
+def _checksum(text: str, tensors: Tensors) -> int:
+    crc = zlib.crc32(text.encode())
+    for name in sorted(tensors):
+        array = tensors[name]
+        crc = zlib.crc32(f"{name} {array.dtype.str} {array.shape}".encode(), crc)
+        crc = zlib.crc32(array.tobytes(), crc)
+    return crc

@@ -1,0 +1,56 @@
+"""Symbols: the part of a code that rebuilds the direction of a vector. Signs, codebooks and levels are its kinds."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from antisparse._arrays import Float64Array
+from antisparse._core import project
+from antisparse.codes import Codes
+
+
+@dataclass(frozen=True)
+class Found:
+    """The symbols of some vectors y, with what the bias and the scale need to know of the combinations ``A x``."""
+
+    symbols: Codes
+    dots: Float64Array  # y . A x
+    squares: Float64Array  # ||A x||^2
+
+
+class Symbols(Protocol):
+    """What a codec asks of its symbols.
+
+    A code's nibbles choose columns of a matrix: with four columns to a nibble each bit is the sign of one column, with
+    sixteen the nibble is the number of one column. The combination ``A x`` of what is chosen rebuilds the vector.
+    """
+
+    @property
+    def n_bits(self) -> int:
+        """Bits that the symbols of a code take."""
+
+    @property
+    def columns_per_nibble(self) -> int:
+        """4, 16, or 0 where there is no matrix and nothing can be rebuilt."""
+
+    @property
+    def matrix(self) -> Float64Array:
+        """The matrix A (reduced dimension, columns)."""
+
+    def find(self, Y: Float64Array, threads: int, scaled: bool) -> Found:
+        """The symbols of reduced vectors; `scaled` where every vector has a scale of its own."""
+
+    def expand(self, symbols: Codes) -> npt.NDArray[Any]:
+        """What symbols say of the columns of the matrix, (n, columns)."""
+
+    def describe(self) -> str:
+        """A few words for a person."""
+
+
+def combine(symbols: Symbols, rows: Codes, threads: int) -> Float64Array:
+    """``A x`` of rows of symbols, (n, reduced dimension)."""
+    x = symbols.expand(rows).astype(np.float64)
+    combined: Float64Array = project(x, np.ascontiguousarray(symbols.matrix.T), threads)
+    return combined

@@ -1,0 +1,179 @@
+"""The learned encoder: codes of a number of bytes, split by rules and fitted to training vectors (docs/learn.md)."""
+
+from typing import Any, Literal
+
+import numpy as np
+
+from antisparse._arrays import Float64Array, boolean, choice, integer, thread_count
+from antisparse.codec import BiasByte, BiasNibble, Cells, Codebooks, Codec, LearnedSigns, Reduction, ScaleByte
+from antisparse.codec.symbols import combine
+from antisparse.encoders.base import Encoder
+from antisparse.errors import InputError, InputTypeError
+from antisparse.learning.choose import best_alpha
+from antisparse.learning.codebooks import learn_codebooks
+from antisparse.learning.frames import learn_frame
+from antisparse.learning.split import SYMBOLS, Split, choose_split
+from antisparse.metrics import METRICS, MetricName
+
+_RANKED = 22_000  # training vectors that the bias is fitted on, of which an eleventh asks
+_PER_CELL = 256  # vectors that the range of a bias nibble is found by
+
+
+class LearnedEncoder(Encoder):
+    """Codes of `n_bytes` with the most recall: the encoder to start with.
+
+    The bytes are split by themselves among codebooks or signs, cells, a scale and a bias; ``codec_.summary`` and the
+    representation of a fitted encoder say how.
+
+    Parameters
+    ----------
+    n_bytes : int
+        All that is stored of a vector.
+    metric : {"l2", "cosine", "ip"}
+        What is nearest. With "cosine" vectors are brought to unit length, in `fit`, `transform` and searches alike.
+    symbols : {"auto", "codebooks", "signs"}
+        "signs" keeps Hamming and asymmetric search possible.
+    cells : int, optional
+        Means that vectors are coded relative to, and that an index may visit a few of; by default what recall wants.
+    effort : {1, 2, 3}
+        How long the best code of a vector is sought.
+    train : int
+        Learn from at most so many of the vectors, drawn at random.
+    split : Split, optional
+        How the bytes are split, in place of the rules; `symbols` and `cells` are then not looked at.
+    verbose : bool
+        Show progress, with the time left, on standard error.
+    random_state : int, RandomState or None
+        Draws the training sample and where learning starts.
+    n_threads : int, optional
+        All available CPUs by default.
+
+    Attributes
+    ----------
+    split_ : Split
+        How the bytes were split.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from antisparse import LearnedEncoder
+    >>> X = np.random.default_rng(0).standard_normal((1000, 16))
+    >>> encoder = LearnedEncoder(8, random_state=0).fit(X)
+    >>> encoder.transform(X).shape
+    (1000, 8)
+    """
+
+    split_: Split
+
+    def __init__(
+        self,
+        n_bytes: int = 16,
+        *,
+        metric: MetricName = "l2",
+        symbols: Literal["auto", "codebooks", "signs"] = "auto",
+        cells: int | None = None,
+        effort: Literal[1, 2, 3] = 2,
+        train: int = 100_000,
+        split: Split | None = None,
+        verbose: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        n_threads: int | None = None,
+    ) -> None:
+        self.n_bytes = n_bytes
+        self.metric = metric
+        self.symbols = symbols
+        self.cells = cells
+        self.effort = effort
+        self.train = train
+        self.split = split
+        self.verbose = verbose
+        self.random_state = random_state
+        self.n_threads = n_threads
+
+    def _sample(self, X: Any, random: np.random.RandomState) -> Any:
+        integer(self.train, "train", 1)
+        if isinstance(X, np.ndarray) and X.ndim == 2 and len(X) > self.train:
+            return X[np.sort(random.choice(len(X), self.train, replace=False))]
+        return X
+
+    def _fit(self, X: Float64Array, random: np.random.RandomState) -> Codec:
+        boolean(self.verbose, "verbose")
+        choice(self.effort, "effort", (1, 2, 3))
+        split = self._chosen_split(len(X))
+        nibbles = split.nibbles(integer(self.n_bytes, "n_bytes", 1))
+        if split.cells > len(X):
+            raise InputError(f"cells = {split.cells}, but X has {len(X)} vectors; lower it or fit on more vectors")
+        reduction = Reduction(X.mean(axis=0))
+        Y = reduction.reduce(X, 1)
+        symbols, means = self._symbols(Y, split, nibbles, random)
+        cells = Cells(means) if split.cells > 1 else None
+        if cells is None:  # then it is part of the mean that is taken off
+            reduction = Reduction(reduction.mean + means[0])
+            Y = Y - means[0]
+        codec = _Fit(Codec("ip", reduction, symbols, cells), split, thread_count(self.n_threads)).codec(
+            Y, self.metric, random
+        )
+        self.split_ = split
+        return codec
+
+    def _chosen_split(self, n_train: int) -> Split:
+        if self.split is not None:
+            if not isinstance(self.split, Split):
+                raise InputTypeError(f"split is a {type(self.split).__name__}; pass a Split, such as Split('signs')")
+            return self.split
+        choice(self.symbols, "symbols", ("auto", *SYMBOLS))
+        cells = None if self.cells is None else integer(self.cells, "cells", 1, 2**16 + 1)
+        return choose_split(integer(self.n_bytes, "n_bytes", 1), n_train, self.metric, self.symbols, cells)
+
+    def _symbols(
+        self, Y: Float64Array, split: Split, nibbles: int, random: np.random.RandomState
+    ) -> tuple[Codebooks | LearnedSigns, Float64Array]:
+        """The symbols fitted to centred vectors, and the means they are relative to."""
+        options: dict[str, Any] = {
+            "means": split.cells,
+            "random_state": random,
+            "n_threads": self.n_threads,
+            "progress": self.verbose,
+        }
+        if split.symbols == "codebooks":
+            learned = learn_codebooks(Y, nibbles, **options)
+            return Codebooks(learned.matrix, self.effort), learned.means
+        learned = learn_frame(Y, 4 * nibbles, scale=split.scale, **options)
+        return LearnedSigns(learned.matrix, self.effort, learned.norm), learned.means
+
+
+class _Fit:
+    """The scale and the bias, fitted to what the symbols of training vectors leave."""
+
+    def __init__(self, draft: Codec, split: Split, threads: int) -> None:
+        self._draft, self._split, self._threads = draft, split, threads
+
+    def codec(self, Y: Float64Array, metric: MetricName, random: np.random.RandomState) -> Codec:
+        """The whole codec, from reduced training vectors."""
+        draft, split = self._draft, self._split
+        chosen = random.permutation(len(Y))[:_RANKED]
+        asked = len(chosen) // 11
+        queries, base = Y[chosen[:asked]], Y[chosen[asked:]]
+        cells, residual = draft.residuals(base, self._threads)
+        found = draft.symbols.find(residual, self._threads, split.scale)
+        scale, scales = None, np.ones(1)
+        if split.scale:
+            scale = ScaleByte.fit(found.dots, found.squares)
+            scales = scale.decode(scale.encode(found.dots, found.squares))
+        parts = (metric, draft.reduction, draft.symbols, draft.cells, scale)
+        if split.bias == "none":
+            if METRICS[metric].centres:
+                raise InputError(f"split has no bias, which metric={metric!r} needs; use bias='byte' or 'nibble'")
+            return Codec(*parts)
+        rebuilt = combine(draft.symbols, found.symbols, self._threads) * scales[:, None]
+        error = ((residual - rebuilt) ** 2).sum(axis=1)
+        alpha = best_alpha(queries, base, base - residual + rebuilt, error) if len(queries) >= 20 else 0.0
+        if split.bias == "byte":
+            values = draft.bias_values(residual, cells, found.symbols, found.dots, found.squares, scales, alpha)
+            return Codec(*parts, BiasByte.fit(values, cells, draft.n_cells, alpha))
+        more = Y[random.permutation(len(Y))[: max(len(base), _PER_CELL * draft.n_cells)]]
+        cells, residual = draft.residuals(more, self._threads)
+        found = draft.symbols.find(residual, self._threads, split.scale)
+        scales = np.ones(1) if scale is None else scale.decode(scale.encode(found.dots, found.squares))
+        values = draft.bias_values(residual, cells, found.symbols, found.dots, found.squares, scales, alpha)
+        return Codec(*parts, BiasNibble.fit(values, cells, draft.n_cells, alpha))

@@ -1,0 +1,163 @@
+"""A snapshot: one state of an index, which never changes. All reading is done on it (docs/index.md)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from antisparse._arrays import Float64Array, integer, real_array
+from antisparse.codec.codec import Codec
+from antisparse.codes import Codes
+from antisparse.errors import InputError, InputTypeError
+from antisparse.index.filter import filtered
+from antisparse.index.segment import Segment
+from antisparse.scan.columns import Ids
+from antisparse.scan.search import Part, Search, Searcher, best_of
+
+Originals = npt.NDArray[Any] | Callable[[Ids], Any]
+_MOST_ID = 2**63 - 1  # the id after the largest fits int64
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """Segments of codes of one codec, and the first id not yet given out.
+
+    Attributes
+    ----------
+    searcher : Searcher
+        Shared by all snapshots of one codec.
+    segments : tuple of Segment
+    next_id : int
+    """
+
+    searcher: Searcher
+    segments: tuple[Segment, ...] = ()
+    next_id: int = 0
+
+    @property
+    def codec(self) -> Codec:
+        """The codec of all codes."""
+        return self.searcher.codec
+
+    def __len__(self) -> int:
+        return sum(segment.live for segment in self.segments)
+
+    @property
+    def ids(self) -> Ids:
+        """All ids, ascending."""
+        parts = [segment.ids[segment.live_places()] for segment in self.segments]
+        return np.sort(np.concatenate([np.zeros(0, np.int64), *parts]))
+
+    def contains(self, ids: Ids) -> npt.NDArray[np.bool_]:
+        """Whether each id is there."""
+        return self._find(ids)[0] >= 0
+
+    def located(self, ids: Ids) -> tuple[Ids, Ids]:
+        """The number of the segment and the place of each id, all of which must be there."""
+        which, places = self._find(ids)
+        if (which < 0).any():
+            raise InputError(f"id {ids[which < 0][0]} is not in the index")
+        return which, places
+
+    def _find(self, ids: Ids) -> tuple[Ids, Ids]:
+        which, places = np.full(len(ids), -1, np.int64), np.full(len(ids), -1, np.int64)
+        for number, segment in enumerate(self.segments):
+            at = segment.find(ids)
+            which[at >= 0] = number
+            places[at >= 0] = at[at >= 0]
+        return which, places
+
+    def codes(self, ids: Any) -> Codes:
+        """The code rows of some ids."""
+        wanted = id_array(ids, "ids")
+        which, places = self.located(wanted)
+        rows = np.zeros((len(wanted), self.codec.n_bytes), np.uint8)
+        for number, segment in enumerate(self.segments):
+            mine = which == number
+            rows[mine] = segment.code_rows(places[mine])
+        return rows
+
+    def search(self, Q: Any, what: Search, allowed: Any, threads: int) -> tuple[npt.NDArray[Any], Ids]:
+        """Distances and ids of the k nearest codes; `allowed` limits the ids, unless it is None."""
+        parts: list[Part] = list(self.segments) if allowed is None else list(filtered(self.segments, allowed))
+        return self.searcher.search(parts, Q, what, threads)
+
+    def rescored(
+        self, Q: Any, what: Search, allowed: Any, originals: Originals, threads: int
+    ) -> tuple[Float64Array, Ids]:
+        """The k best by the distance to the original vectors, of more candidates by codes."""
+        single = np.ndim(Q) == 1
+        queries = self.codec.queries(np.asarray(Q)[None] if single else Q)
+        depth = max(10 * what.k, 100) if what.shortlist is None else integer(what.shortlist, "shortlist", what.k)
+        first = Search(depth, what.method, what.query, what.probes)
+        _, found = self.search(np.atleast_2d(Q), first, allowed, threads)
+        values = np.full(found.shape, np.inf)
+        for row, ids in enumerate(found):
+            held = ids >= 0
+            vectors = originals(ids[held]) if callable(originals) else _rows_of(originals, ids[held])
+            exact = real_array(vectors, "rerank", 2)
+            if exact.shape != (int(held.sum()), queries.shape[1]):
+                raise InputError(
+                    f"rerank gave vectors of shape {exact.shape}, not {(int(held.sum()), queries.shape[1])}"
+                )
+            values[row, held] = self.codec.metric.exact(np.asarray(queries[row], np.float64), exact, "rerank")
+        distances, ids = best_of(values, found, what.k)
+        return (distances[0], ids[0]) if single else (distances, ids)
+
+    def range_search(
+        self, Q: Any, radius: float, what: Search, allowed: Any, threads: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any], Ids]:
+        """All ids within a distance of each query: limits, distances, ids."""
+        if isinstance(radius, bool) or not isinstance(radius, int | float | np.number) or np.isnan(radius):
+            raise InputTypeError(f"radius = {radius!r} is not a number")
+        queries = self.codec.vectors(Q, "Q")
+        n, k = len(self), 64
+        parts: list[tuple[npt.NDArray[Any], Ids]] = [(np.zeros(0), np.zeros(0, np.int64))] * len(queries)
+        open_rows = np.arange(len(queries))
+        while len(open_rows):
+            deep = Search(min(k, max(n, 1)), what.method, what.query, what.probes)
+            distances, ids = self.search(queries[open_rows], deep, allowed, threads)
+            inside = (distances <= radius) & (ids >= 0)
+            more = inside[:, -1] & (k < n)
+            for row, d, i, within in zip(open_rows[~more], distances[~more], ids[~more], inside[~more], strict=True):
+                parts[row] = d[within], i[within]
+            open_rows, k = open_rows[more], 8 * k
+        limits = np.cumsum([0, *(len(d) for d, _ in parts)], dtype=np.int64)
+        none: npt.NDArray[Any] = np.zeros(0, np.int32 if what.method == "hamming" else np.float64)
+        return (
+            limits,
+            np.concatenate([none, *(d for d, _ in parts if len(d))]),
+            np.concatenate([np.zeros(0, np.int64), *(i for _, i in parts)]),
+        )
+
+
+def _rows_of(originals: npt.NDArray[Any], ids: Ids) -> npt.NDArray[Any]:
+    if len(ids) and ids.max() >= len(originals):
+        raise InputError(f"rerank has {len(originals)} rows, but id {ids.max()} was found; pass a function of ids")
+    rows: npt.NDArray[Any] = originals[ids]
+    return rows
+
+
+def id_array(value: Any, name: str) -> Ids:
+    """`value` as ids, checked: integers, not negative, below 2^63 - 1."""
+    array = np.asarray(value)
+    if array.ndim == 0:
+        array = array[None]
+    if array.ndim != 1:
+        raise InputError(f"{name} has shape {array.shape}; it must be 1-dimensional")
+    if len(array) == 0:
+        return np.zeros(0, np.int64)
+    if array.dtype == bool or not np.issubdtype(array.dtype, np.integer):
+        raise InputTypeError(f"{name} has dtype {array.dtype}; ids are integers")
+    if (array < 0).any() or (array >= _MOST_ID).any():
+        raise InputError(f"{name} has entries out of range; ids are not negative and below 2^63 - 1")
+    return array.astype(np.int64)
+
+
+def distinct(ids: Ids, name: str = "ids") -> None:
+    """Raise if an id stands twice."""
+    unique, counts = np.unique(ids, return_counts=True)
+    if (counts > 1).any():
+        raise InputError(f"{name} has {unique[counts > 1][0]} twice")

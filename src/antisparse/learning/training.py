@@ -1,0 +1,127 @@
+"""Training vectors, where learning starts, and when its rounds end."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from antisparse._arrays import Float64Array
+from antisparse.codec.cells import Labels, nearest_mean
+from antisparse.errors import InputError
+
+_GAIN = 1e-3  # relative, of the held-out error: less in a round, twice, ends it
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A matrix and means fitted to data: ``y ~ means[k] + s A x``, s = 1 or, with scales, one a vector.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (d, columns)
+        A frame with a column for every sign, or codebooks with 16 for every nibble.
+    means : ndarray of shape (K, d)
+    norm : float
+        The root mean square of the residuals ``y - means[k]``, where a vector's scale is about 1.
+    errors : list of float
+        The mean squared error on held-out training vectors after each round, relative to their variance.
+    """
+
+    matrix: Float64Array
+    means: Float64Array
+    norm: float
+    errors: list[float]
+
+    def __repr__(self) -> str:
+        rounds, error = len(self.errors), min(self.errors, default=float("nan"))
+        shape = f"{self.matrix.shape[0]} x {self.matrix.shape[1]}"
+        return f"Learned({shape} matrix, {len(self.means)} means; error {error:.4f} after {rounds} rounds)"
+
+
+@dataclass(frozen=True)
+class Training:
+    """Training vectors, a part of them held out, and where learning starts."""
+
+    held_out: Float64Array
+    vectors: Float64Array
+    means: Float64Array
+    labels: Labels  # the nearest mean of each vector
+    variance: float  # of the held-out part
+
+    @classmethod
+    def split(cls, X: Float64Array, means: int, random: np.random.RandomState, threads: int) -> "Training":
+        """A tenth of X, at most 5,000 vectors, is held out; k-means finds the means of the rest."""
+        if len(X) == 0:
+            raise InputError("X has no rows; learning needs vectors")
+        if means > len(X):
+            raise InputError(f"means = {means}, but X has {len(X)} vectors; lower it or pass more vectors")
+        order = random.permutation(len(X))
+        held = min(len(X) // 10, 5000) if len(X) >= 100 else 0
+        out, train = X[order[:held]] if held else X, X[order[held:]]
+        variance = float(((out - X.mean(axis=0)) ** 2).sum(axis=1).mean()) or 1.0
+        mu = kmeans(train, means, random)
+        return cls(out, train, mu, nearest_mean(train, mu, threads), variance)
+
+    @cached_property
+    def residual(self) -> Float64Array:
+        """The vectors less their means."""
+        residual: Float64Array = self.vectors - self.means[self.labels]
+        return residual
+
+    @property
+    def root(self) -> Float64Array:
+        """A square root of the residuals' covariance: times Gaussian columns, a first matrix."""
+        values, vectors = np.linalg.eigh(self.residual.T @ self.residual / len(self.residual))
+        extent = float(np.abs(self.vectors - self.vectors.mean(axis=0)).max()) or 1.0
+        root: Float64Array = vectors * np.sqrt(np.maximum(values, 1e-12 * extent**2))
+        return root
+
+    @cached_property
+    def norm(self) -> float:
+        """The root mean square of the residuals."""
+        return float(np.sqrt((self.residual * self.residual).sum(axis=1).mean())) or 1.0
+
+
+class Rounds:
+    """The best matrix of all rounds, by its error on the held-out part."""
+
+    def __init__(self, start: Training) -> None:
+        self._start = start
+        self._errors: list[float] = []
+        self._idle = 0
+        self.best: Learned
+
+    def end(self, matrix: Float64Array, means: Float64Array, error: float) -> bool:
+        """Take a round's matrix, with its mean squared error; whether rounds no longer gain."""
+        error /= self._start.variance
+        least = min(self._errors, default=np.inf)
+        if not self._errors or error < least:
+            self.best = Learned(matrix, means, self._start.norm, self._errors)
+        self._idle = self._idle + 1 if self._errors and not error < (1 - _GAIN) * least else 0
+        self._errors.append(error)
+        return self._idle == 2
+
+    @property
+    def note(self) -> str:
+        """The error so far, for a progress bar."""
+        return f"error {min(self._errors):.4f}" if self._errors else ""
+
+
+def kmeans(X: Float64Array, count: int, random: np.random.RandomState) -> Float64Array:
+    """The centroids (count, d) of k-means, from 256 vectors a centroid at most."""
+    if count == 1:
+        mean: Float64Array = X.mean(axis=0, keepdims=True)
+        return mean
+    from sklearn.cluster import MiniBatchKMeans
+    from threadpoolctl import threadpool_limits
+
+    sample = X if len(X) <= 256 * count else X[random.choice(len(X), 256 * count, replace=False)]
+    seed = int(random.randint(np.iinfo(np.int32).max))
+    # One thread: the order of sums, and so the centroids, do not depend on how many there are.
+    with threadpool_limits(1):
+        model = MiniBatchKMeans(
+            count, batch_size=max(2048, 4 * count), max_iter=30, n_init=1, random_state=seed, max_no_improvement=20
+        )
+        model.fit(sample)
+    centres: Float64Array = np.ascontiguousarray(model.cluster_centers_, np.float64)
+    return centres

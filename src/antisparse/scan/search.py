@@ -1,0 +1,140 @@
+"""The search: one loop over queries and sets of codes, for code bases and indexes alike (docs/search.md)."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from antisparse._arrays import Float64Array, choice, integer
+from antisparse.codec.codec import Codec
+from antisparse.codec.queries import Method, Query, QueryTabler
+from antisparse.errors import AntisparseError, FormatError, InputError
+from antisparse.scan.columns import Columns, Ids
+
+METHODS = get_args(Method)
+_TABLE_BYTES, _LEAST_QUERIES, _MOST_QUERIES = 8 << 20, 64, 2048  # of the tables that are held at a time
+
+
+class Part(Protocol):
+    """A set of codes to search."""
+
+    @property
+    def columns(self) -> Columns:
+        """The codes."""
+
+    @property
+    def live_ids(self) -> Ids | None:
+        """The id at each place, -1 for codes that shall not be found; None: those of the columns."""
+
+    def find(self, ids: Ids) -> Ids:
+        """The place of each id; -1 where it is not here."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is asked for, checked once.
+
+    Attributes
+    ----------
+    k : int
+    method : {"reconstruction", "hamming", "asymmetric"}
+    query : {"projection", "spread"}
+        The weights of asymmetric search.
+    probes : int or None
+        How many cells a query visits; None: all.
+    shortlist : int or None
+        Candidates by `shortlist_method` that are ranked again by reconstruction.
+    shortlist_method : {"hamming", "asymmetric"}
+    """
+
+    k: int
+    method: Method = "reconstruction"
+    query: Query = "projection"
+    probes: int | None = None
+    shortlist: int | None = None
+    shortlist_method: Literal["hamming", "asymmetric"] = "hamming"
+
+    def __post_init__(self) -> None:
+        integer(self.k, "k", 1)
+        choice(self.method, "method", METHODS)
+        choice(self.query, "query", get_args(Query))
+        if self.probes is not None:
+            integer(self.probes, "probes", 1)
+        if self.shortlist is not None:
+            integer(self.shortlist, "shortlist", 1)
+            if self.method != "reconstruction":
+                raise InputError(
+                    f"shortlist re-ranks by reconstruction, but method = {self.method!r}; drop one of them"
+                )
+            choice(self.shortlist_method, "shortlist_method", ("hamming", "asymmetric"))
+
+
+class Searcher:
+    """Searches codes of one codec; what all queries share is made once. Any number of threads may use it."""
+
+    def __init__(self, codec: Codec) -> None:
+        self.codec = codec
+        self._tabler = QueryTabler(codec)
+
+    def search(self, parts: Sequence[Part], Q: Any, what: Search, threads: int) -> tuple[npt.NDArray[Any], Ids]:
+        """Distances and ids of the k nearest codes of all parts, (n_queries, k); 1-dimensional for a single query."""
+        single = np.ndim(Q) == 1
+        queries = self.codec.queries(np.asarray(Q)[None] if single else Q)
+        n, k = len(queries), what.k
+        distances = np.empty((n, k), np.int32 if what.method == "hamming" else np.float64)
+        ids = np.empty((n, k), np.int64)
+        step = min(max(_TABLE_BYTES // self._tabler.bytes_per_query, _LEAST_QUERIES), _MOST_QUERIES)
+        for start in range(0, max(n, 1), step):  # once without queries too, for what cannot be asked
+            rows = slice(start, start + step)
+            distances[rows], ids[rows] = self._some(parts, queries[rows], what, threads)
+        return (distances[0], ids[0]) if single else (distances, ids)
+
+    def _some(
+        self, parts: Sequence[Part], Q: npt.NDArray[Any], what: Search, threads: int
+    ) -> tuple[npt.NDArray[Any], Ids]:
+        first = what.method if what.shortlist is None else what.shortlist_method
+        depth = what.k if what.shortlist is None else what.shortlist
+        tabled = self._tabler.make(Q, first, what.query, what.probes, threads)
+        with _sound_codes():
+            lists = [part.columns.search(tabled, depth, threads, part.live_ids) for part in parts]
+        scores, ids = lists[0] if len(lists) == 1 else _merged(lists, len(Q), depth)
+        if what.shortlist is not None:
+            tabled = self._tabler.make(Q, "reconstruction", what.query, None, threads)
+            scores = np.full(ids.shape, np.inf)
+            for part in parts:
+                places = part.find(ids.reshape(-1)).reshape(ids.shape)
+                with _sound_codes():
+                    scores = np.minimum(scores, part.columns.score(tabled, places))
+            scores, ids = best_of(scores, ids, what.k)
+        return tabled.finish(scores), ids
+
+
+def _merged(lists: list[tuple[Float64Array, Ids]], n: int, depth: int) -> tuple[Float64Array, Ids]:
+    """The best of several lists of the same queries."""
+    lists = [*lists, (np.zeros((n, 0)), np.zeros((n, 0), np.int64))]
+    scores, ids = (np.concatenate(columns, axis=1) for columns in zip(*lists, strict=True))
+    return best_of(np.where(ids < 0, np.inf, scores), ids, depth)
+
+
+def best_of(values: Float64Array, ids: Ids, k: int) -> tuple[Float64Array, Ids]:
+    """The k least of each row, by (value, id); where there are fewer, infinity and -1."""
+    order = np.lexsort((ids, values))[:, :k]
+    best = np.full((len(values), k), np.inf)
+    kept = np.full((len(values), k), -1, np.int64)
+    best[:, : order.shape[1]] = np.take_along_axis(values, order, 1)
+    kept[:, : order.shape[1]] = np.take_along_axis(ids, order, 1)
+    return best, kept
+
+
+@contextmanager
+def _sound_codes() -> Iterator[None]:
+    """What the scan refuses in codes read from a file is damage."""
+    try:
+        yield
+    except ValueError as error:
+        if isinstance(error, AntisparseError):
+            raise
+        raise FormatError(f"the codes cannot be scanned ({error}): they are damaged") from None
