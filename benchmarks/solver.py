@@ -117,7 +117,7 @@ def high_dimension(smoke: bool) -> dict[str, Any]:
             blocks = best(3, block_solver.spread, Y, h, dtype=dtype, n_threads=1) / len(Y)
             dense = best(3, dense_solver.spread, Y[:2], h, dtype=dtype, n_threads=1) / 2
             solved = spread(Y, frame, h)
-            worst = float(certificate(frame.matrix, Y[:4], solved.x[:4], solved.h[:4]).max())
+            worst = float(certificate(Y[:4], frame, h, solved.x[:4]).max())
             print(f"{h:8.1f} {dtype:>8} {dense * 1e3:9.2f} {blocks * 1e3:10.3f} {dense / blocks:7.0f} {worst:12.1e}")
             result["dense"].append(
                 {"h": h, "dtype": dtype, "dense_ms": dense * 1e3, "blocks_ms": blocks * 1e3, "certificate": worst}

@@ -11,7 +11,14 @@ README = Path(__file__).parent.parent / "README.md"
 
 
 @pytest.mark.parametrize(
-    "name", ["antisparse.spread.path", "antisparse.spread.batch", "antisparse.search", "antisparse.datasets.named"]
+    "name",
+    [
+        "antisparse.spread.problem",
+        "antisparse.spread.path",
+        "antisparse.spread.batch",
+        "antisparse.search",
+        "antisparse.datasets.named",
+    ],
 )
 def test_docstring_examples(name: str) -> None:
     result = doctest.testmod(importlib.import_module(name))

@@ -59,7 +59,7 @@ def test_reference_is_certified_on_1000_problems_and_agrees_with_the_native_solv
             np.testing.assert_allclose(other, x, atol=1e-9 * t, rtol=0, err_msg=f"problem {number}")
         # Elsewhere x may not be unique: A x, t and the objective are.
         size = np.abs(p.y).max()
-        values = [objective(p.A, p.y[None], v[None], p.h)[0] for v in (x, other)]
+        values = [objective(p.y[None], p.A, p.h, v[None], relative=False)[0] for v in (x, other)]
         np.testing.assert_allclose(values[0], values[1], rtol=1e-8, atol=1e-9 * size**2, err_msg=f"problem {number}")
         np.testing.assert_allclose(p.A @ other, p.A @ x, atol=1e-7 * size, err_msg=f"problem {number}")
         if p.h < 0.9999 * p.h1:
@@ -71,11 +71,11 @@ def test_reference_is_certified_on_1000_problems_and_agrees_with_the_native_solv
 def test_certificate_agrees_with_the_conditions_written_out(number: int) -> None:
     p = problem(number)
     x = native(p)
-    given = certificate(p.frame, p.y[None], x[None], p.h)[0]
+    given = certificate(p.y[None], p.frame, p.h, x[None], relative=False)[0]
     assert abs(given - plain_certificate(p, x)) <= 1e-9
     if p.h1 > 0 and p.h < p.h1:
         wrong = x * 1.01
-        assert certificate(p.frame, p.y[None], wrong[None], p.h)[0] > 1e-6
+        assert certificate(p.y[None], p.frame, p.h, wrong[None], relative=False)[0] > 1e-6
 
 
 def least_range(A: np.ndarray, y: np.ndarray) -> float:
@@ -107,7 +107,7 @@ def test_h_zero_equals_the_linear_programme(kind: str) -> None:
         result = spread(y[None], frame)
         assert np.abs(A @ result.x[0] - y).max() <= 1e-10
         assert abs(result.t[0] / least_range(A, y) - 1) <= 1e-7
-        assert certificate(frame, y[None], result.x, 0.0)[0] <= TOLERANCE
+        assert certificate(result)[0] <= TOLERANCE
         path = spread_path(y, frame)
         assert abs(path.t / result.t[0] - 1) <= 1e-9
         if kind in ("gaussian", "tight"):  # general position
@@ -125,10 +125,10 @@ def test_h_zero_equals_the_linear_programme(kind: str) -> None:
 def test_certificate_at_h_zero_sees_that_t_is_not_least() -> None:
     A, y = tight_frame(4, 10, 0), np.arange(1.0, 5.0)
     least_squares = A.T @ y  # A x = y, but not of least range
-    assert certificate(A, y[None], least_squares[None], 0.0)[0] > 0.1
+    assert certificate(y[None], A, 0.0, least_squares[None])[0] > 0.1
     best = spread(y[None], A).x
-    assert certificate(A, y[None], best, 0.0)[0] < 1e-12
-    assert certificate(A, y[None], best * 1.001, 0.0)[0] > 1e-4
+    assert certificate(y[None], A, 0.0, best)[0] < 1e-12
+    assert certificate(y[None], A, 0.0, best * 1.001)[0] > 1e-4
 
 
 def test_fewer_columns_than_rows_ends_in_least_squares(isa: str) -> None:
@@ -136,7 +136,7 @@ def test_fewer_columns_than_rows_ends_in_least_squares(isa: str) -> None:
     A, Y = rng.standard_normal((20, 7)), rng.standard_normal((30, 20))
     result = spread(Y, A)
     np.testing.assert_allclose(result.x, np.linalg.lstsq(A, Y.T, rcond=None)[0].T, atol=1e-12)
-    assert certificate(A, Y, result.x, 0.0).max() < 1e-12
+    assert certificate(result).max() < 1e-12
     np.testing.assert_allclose(spread_path(Y[0], A).x, result.x[0], atol=1e-12)
 
 
@@ -159,7 +159,7 @@ def test_dense_and_block_solutions_are_the_same(isa: str) -> None:
         np.testing.assert_allclose(blocks.x @ frame.matrix.T, dense.x @ frame.matrix.T, atol=1e-12)
         if h == 0.5:  # further down a block's residual may vanish before the others', and x is not unique
             np.testing.assert_allclose(blocks.x, dense.x, atol=1e-10)
-        assert certificate(frame.matrix, Y, blocks.x, blocks.h).max() < 1e-12
+        assert certificate(Y, frame.matrix, h, blocks.x).max() < 1e-12
 
 
 def test_high_dimension_in_blocks_is_certified_on_the_assembled_matrix() -> None:
@@ -167,4 +167,4 @@ def test_high_dimension_in_blocks_is_certified_on_the_assembled_matrix() -> None
     Y = np.random.default_rng(1).standard_normal((4, 768))
     for h in (0.1, 0.0):
         result = spread(Y, frame, h)
-        assert certificate(frame.matrix, Y, result.x, result.h).max() <= TOLERANCE
+        assert certificate(Y, frame.matrix, h, result.x).max() <= TOLERANCE

@@ -28,7 +28,7 @@ def test_weak_rows_are_met_at_h_zero() -> None:
         result = spread(y, A, dtype=dtype)
         np.testing.assert_allclose(result.t, 2 / 3, rtol=1e-6)
     np.testing.assert_allclose(spread_path(y[0], A).t, 2 / 3, rtol=1e-12)
-    assert certificate(A, y, np.full((1, 3), 1 / 3), 0.0)[0] > 0.5  # misses the weak row, though A'(y - A x) = 0
+    assert certificate(y, A, 0.0, np.full((1, 3), 1 / 3))[0] > 0.5  # misses the weak row, though A'(y - A x) = 0
 
 
 def test_nearly_dependent_rows_at_h_zero() -> None:
@@ -57,7 +57,7 @@ def test_the_certificate_sees_below_the_rounding_of_h() -> None:
     A = tight_frame(8, 20, 0)
     Y = np.random.default_rng(0).standard_normal((1, 8))
     for h in (0.0, 1e-16):
-        assert certificate(A, Y, Y @ A, h)[0] > 0.5
+        assert certificate(Y, A, h, Y @ A, relative=False)[0] > 0.5
 
 
 def test_the_ends_of_the_range() -> None:
@@ -85,7 +85,7 @@ def test_blocks_of_any_shape_have_their_own_rank() -> None:
         result = spread(y, frame, h)
         path = spread_path(y[0], frame, result.h[0])
         np.testing.assert_allclose(path.t, result.t[0])
-        assert certificate(frame, y, result.x, result.h)[0] < 1e-12
+        assert certificate(result)[0] < 1e-12
     with pytest.raises(RankError, match=r"A\.blocks\[1\] is 2 x 2 but has rank 1"):
         spread(np.ones((1, 3)), BlockFrame((np.ones((1, 3)), np.ones((2, 2)))))
 

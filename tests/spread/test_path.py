@@ -13,7 +13,7 @@ def test_the_path_is_optimal_everywhere() -> None:
     path = spread_path(Y[0], A)
     points = [p.h for p in path.breakpoints]
     for h in [*points, *(np.array(points[1:]) + points[:-1]) / 2, path.h1 * 0.999, path.h1]:
-        assert certificate(A, Y[:1], path.at(h)[None], h)[0] <= 1e-13
+        assert certificate(Y[:1], A, h, path.at(h)[None], relative=False)[0] <= 1e-13
 
 
 def test_breakpoints_go_down_in_h_and_up_in_t() -> None:

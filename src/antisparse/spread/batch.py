@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
-from antisparse._arrays import Float64Array, chunks, float_dtype, integer, nonnegative, thread_count, vectors
+from antisparse._arrays import Float64Array, boolean, chunks, float_dtype, integer, nonnegative, thread_count, vectors
 from antisparse._core import SpreadFrame, project
 from antisparse.errors import AccuracyError, InputError, StepLimitError
 from antisparse.frames import BlockFrame, Frame
@@ -53,7 +53,8 @@ def spread(
     Returns
     -------
     result : SpreadResult
-        x (n, m), and t, h, steps, certificate (n,).
+        Arrays x of shape (n, m) and t, h, steps and certificate of shape (n,), and references to Y and A, so that
+        ``certificate(result)`` and ``objective(result)`` need no other argument.
 
     Examples
     --------
@@ -102,6 +103,7 @@ class SpreadSolver:
     def __init__(self, A: Frame) -> None:
         require_full_ranks(A)
         self.A = A if isinstance(A, BlockFrame) else BlockFrame((A,))
+        self._given: Frame = A if isinstance(A, BlockFrame) else self.A.blocks[0]  # what results carry
         self.d, self.m = self.A.shape
         integer(self.m, "m", 1, below=2**23)
         exponent = int(np.frexp(max(np.abs(block).max() for block in self.A.blocks))[1])
@@ -133,7 +135,7 @@ class SpreadSolver:
             rows = slice(start, start + len(piece))
             found = self._solve(piece, start, options, want_bits=False)
             x[rows], t[rows], h_reached[rows], steps[rows], certificate[rows] = found
-        return SpreadResult(x, t, h_reached, steps, certificate)
+        return SpreadResult(x, t, h_reached, steps, certificate, Y, self._given)
 
     def bits(
         self,
@@ -159,7 +161,7 @@ class SpreadSolver:
         precision = float_dtype(dtype, "dtype")
         return _Options(
             h=nonnegative(h, "h"),
-            relative=bool(relative),
+            relative=boolean(relative, "relative"),
             dtype=precision,
             threads=thread_count(n_threads),
             max_steps=default_step_limit(self.d, self.m) if max_steps is None else integer(max_steps, "max_steps", 0),

@@ -8,14 +8,17 @@ import numpy.typing as npt
 import scipy.linalg
 import scipy.optimize
 
-from antisparse._arrays import Float64Array, FloatArray, finite, real_array, vectors
-from antisparse.errors import InputError, RankError
+from antisparse._arrays import Float64Array, FloatArray, boolean, finite, real_array, vectors
+from antisparse.errors import InputError, InputTypeError, RankError
 from antisparse.frames import BlockFrame, Frame, frame_matrix
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SpreadResult:
     """The spread representations of n vectors.
+
+    Y and A are references, not copies: if Y is changed in place after the solve, `certificate` and `objective` of the
+    result judge x by the changed Y.
 
     Attributes
     ----------
@@ -26,10 +29,14 @@ class SpreadResult:
     h : ndarray of shape (n,), float64
         The absolute h of each vector.
     steps : ndarray of shape (n,), int32
-        Breakpoints passed on the way down from ``h_1 = ||A.T @ y||_1``.
+        The number of breakpoints between ``h_1 = ||A.T @ y||_1`` and h.
     certificate : ndarray of shape (n,), float64
-        The violation of the optimality conditions as the solver measured it, in the dtype it worked in; see
-        `certificate` for one that owes nothing to the solver.
+        The violation of the optimality conditions as the solver measured it, in the dtype it worked in. The function
+        `certificate` measures it independently of the solver.
+    Y : ndarray of shape (n, d)
+        The vectors.
+    A : ndarray of shape (d, m) or BlockFrame
+        The frame, as the solver keeps it: read-only.
     """
 
     x: FloatArray
@@ -37,41 +44,91 @@ class SpreadResult:
     h: Float64Array
     steps: npt.NDArray[np.int32]
     certificate: Float64Array
+    Y: npt.NDArray[Any]
+    A: Frame
+
+    def __repr__(self) -> str:
+        n, m = self.x.shape
+        numbers = ""
+        if n:
+            numbers = (
+                f", t: {_interval(self.t)}, h: {_interval(self.h)}, steps: {_interval(self.steps)}"
+                f", certificate: at most {self.certificate.max():.1e}"
+            )
+        return f"SpreadResult(x: {n} x {m} {self.x.dtype.name}{numbers})"
 
 
-def objective(A: Frame, Y: Any, x: Any, h: Any) -> Float64Array:
-    """``J_h(x) = 1/2 ||A x - y||^2 + h ||x||_inf`` (equation 3 of the paper) for each row of Y and x."""
-    problem = _Problem(A, Y, x, h)
+def objective(
+    Y: Any, A: Frame | None = None, h: Any = None, x: Any = None, *, relative: bool | None = None
+) -> Float64Array:
+    """``J_h(x) = 1/2 ||A x - y||^2 + h ||x||_inf`` (equation 3 of the paper) for each vector.
+
+    Takes the parameters of `certificate`: either what `spread` returned, or the arguments of `spread` and x.
+
+    Returns
+    -------
+    value : ndarray of shape (n,), float64
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from antisparse import objective, spread
+    >>> Y, A = np.array([[3.0, 1.0]]), np.eye(2)
+    >>> objective(spread(Y, A, h=1.0, relative=False))
+    array([2.5])
+    """
+    problem = _problem("objective", Y, A, h, x, relative)
     value: Float64Array = np.ldexp(0.5 * (problem.residual**2).sum(1) + problem.h * problem.t, 2 * problem.y_exponent)
     return value
 
 
-def certificate(A: Frame, Y: Any, x: Any, h: Any) -> Float64Array:
-    """The largest violation of the optimality conditions by x, per vector, relative to ``h_1 = ||A.T @ y||_1``.
+def certificate(
+    Y: Any, A: Frame | None = None, h: Any = None, x: Any = None, *, relative: bool | None = None
+) -> Float64Array:
+    """The largest violation of the optimality conditions by x, for each vector, relative to ``h_1 = ||A.T @ y||_1``.
+
+    Call it as ``certificate(result)`` with what `spread` returned, or as ``certificate(Y, A, h, x)`` with the arguments
+    of `spread` and any solver's x.
 
     With ``c = A.T @ (y - A x)`` and ``t = ||x||_inf``, x is optimal at h > 0 if and only if c / h is a subgradient of
     the infinity norm at x (equations 4 to 6 of the paper), that is ``||c||_1 = h`` and ``<c, x> = h t``; for x = 0,
-    ``||c||_1 <= h``. No partition into stuck and free components is asked for or trusted.
+    ``||c||_1 <= h``. These conditions need no partition of x into stuck and free components.
 
-    At h = 0 (or so small that it drowns in the rounding of h_1) these say little. So two things more are counted: by
-    how much each equation of A x = y fails, relative to the size of its terms, and the relative duality gap
-    ``1 - <y, z> / (t ||A.T @ z||_1)``. Any z bounds the least t from below; the one used here follows from x alone, by
-    non-negative least squares.
+    At h = 0, and where h is below the rounding error of h_1, these conditions are too weak. There the certificate also
+    counts how far each equation of A x = y is from holding, relative to the magnitude of its terms, and the relative
+    duality gap ``1 - <y, z> / (t ||A.T @ z||_1)``. Every z gives a lower bound on the smallest possible t; the z used
+    here is computed from x alone, by non-negative least squares.
 
     Parameters
     ----------
+    Y : SpreadResult or array of shape (n, d)
+        With a `SpreadResult`, which carries its Y, A and h, leave out all other arguments.
     A : ndarray of shape (d, m) or BlockFrame
-    Y : array of shape (n, d)
-    x : array of shape (n, m)
     h : float or array of shape (n,)
-        Absolute.
+        0 by default, as for `spread`. An array gives each vector an h of its own.
+    x : array of shape (n, m)
+        The solutions to judge.
+    relative : bool
+        If True, the default, h is a fraction of each vector's own ``h_1``; if False, h is absolute. As for `spread`.
 
     Returns
     -------
     violation : ndarray of shape (n,), float64
-        0 is perfect; about 1e-15 is what float64 can do.
+        0 is perfect; about 1e-15 is the best that float64 can do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from antisparse import certificate, spread
+    >>> Y, A = np.array([[3.0, 1.0]]), np.eye(2)
+    >>> certificate(spread(Y, A, h=1.0, relative=False))
+    array([0.])
+    >>> certificate(Y, A, 1.0, np.array([[2.0, 1.0]]), relative=False)
+    array([0.])
+    >>> certificate(Y, A, 1.0, np.array([[1.0, 1.0]]), relative=False)
+    array([0.25])
     """
-    p = _Problem(A, Y, x, h)
+    p = _problem("certificate", Y, A, h, x, relative)
     c = p.residual @ p.A
     c_norm = np.abs(c).sum(1)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -117,10 +174,42 @@ def require_full_ranks(A: Frame) -> int:
     return int(min(matrix.shape))
 
 
-class _Problem:
-    """The arrays, checked, in float64, and scaled by powers of two so that no product leaves the range."""
+def _problem(function: str, Y: Any, A: Any, h: Any, x: Any, relative: Any) -> "_Problem":
+    """The problem that the arguments of `certificate` or `objective` describe."""
+    call = f"{function}(Y, A, h, x)"
+    if isinstance(Y, SpreadResult):
+        for name, value in {"A": A, "h": h, "x": x, "relative": relative}.items():
+            if value is not None:
+                raise InputTypeError(
+                    f"{name} is given beside a SpreadResult, which carries its own Y, A, h and x; "
+                    f"pass the result alone, or {call}"
+                )
+        return _Problem(Y.Y, Y.A, Y.h, Y.x, relative=False)
+    for name, value in {"A": A, "x": x}.items():
+        if value is None:
+            raise InputTypeError(f"{name} is missing; pass what spread returned, or {call}")
+    if isinstance(x, SpreadResult):
+        raise InputTypeError(f"x is a SpreadResult; pass its attribute x, or {function}(result) alone")
+    matrix, vectors_by_row = frame_matrix(A), real_array(Y, "Y", 2)
+    d, m = matrix.shape
+    if vectors_by_row.shape[1] != d and len(vectors_by_row) == m:
+        raise InputError(
+            f"Y has shape {vectors_by_row.shape} and A {matrix.shape}: they seem to be swapped; "
+            f"the order is {call}, as for spread"
+        )
+    return _Problem(
+        vectors_by_row,
+        matrix,
+        0.0 if h is None else h,
+        x,
+        relative=True if relative is None else boolean(relative, "relative"),
+    )
 
-    def __init__(self, A: Frame, Y: Any, x: Any, h: Any) -> None:
+
+class _Problem:
+    """The checked arrays in float64, scaled by powers of two so that no product overflows or underflows."""
+
+    def __init__(self, Y: Any, A: Frame, h: Any, x: Any, *, relative: bool) -> None:
         matrix = frame_matrix(A)
         Y = vectors(Y, "Y", matrix.shape[0])
         x = real_array(x, "x", 2)
@@ -139,11 +228,13 @@ class _Problem:
         self.A = np.ldexp(matrix, -a_exponent)
         self.Y = np.ldexp(Y64, -self.y_exponent[:, None])
         self.x = np.ldexp(x.astype(np.float64), (a_exponent - self.y_exponent)[:, None])
-        self.h = np.ldexp(np.broadcast_to(h, len(Y)), -(a_exponent + self.y_exponent))
         self.t = np.abs(self.x).max(1, initial=0)
         self.residual = self.Y - self.x @ self.A.T
         self.h1 = np.abs(self.Y @ self.A).sum(1)
-        # How far from +-t a stuck component may lie, by the precision x came in.
+        with np.errstate(over="ignore"):
+            scaled_h = h * self.h1 if relative else np.ldexp(h, -(a_exponent + self.y_exponent))
+        self.h: Float64Array = np.minimum(scaled_h, np.finfo(np.float64).max)
+        # A component counts as stuck within this relative distance of +-t. It depends on the precision of x.
         self.slack = 1e-5 if x.dtype.itemsize < 8 else 1e-9
 
 
@@ -183,3 +274,9 @@ def _duality_gap(A: Float64Array, y: Float64Array, x: Float64Array, slack: float
         if size > 0:
             gaps.append(float(1 - y @ z / (t * size)))
     return min(gaps)
+
+
+def _interval(values: npt.NDArray[Any]) -> str:
+    """The least and the greatest of the values, in three digits."""
+    least, greatest = f"{values.min():.3g}", f"{values.max():.3g}"
+    return least if least == greatest else f"{least} to {greatest}"
