@@ -16,6 +16,7 @@ from antisparse import (
     InputError,
     InputTypeError,
     RankError,
+    SpreadSolver,
     StepLimitError,
     block_frame,
     certificate,
@@ -307,6 +308,11 @@ def test_the_environment_chooses_the_instruction_set(value: str | None, expected
         assert run.returncode != 0 and "ANTISPARSE_ISA" in run.stderr and "portable" in run.stderr
     else:
         assert run.stdout.strip() == (expected or run.stdout.strip())
+
+
+def test_a_solver_in_one_line() -> None:
+    assert repr(SpreadSolver(A)) == "SpreadSolver(A: 12 x 30)"
+    assert repr(SpreadSolver(block_frame(12, 30, 5, 0))) == "SpreadSolver(A: 12 x 30 in 3 blocks)"
 
 
 def test_import_is_light() -> None:

@@ -73,3 +73,8 @@ def test_errors_name_the_argument() -> None:
         spread_path(np.ones(2), np.ones((2, 5)))
     with pytest.raises(StepLimitError, match="max_steps = 3"):
         spread_path(Y[0], A, max_steps=3)
+
+
+def test_a_path_in_one_line() -> None:
+    path = spread_path(np.array([3.0, 1.0]), np.eye(2), 0.5)
+    assert repr(path) == "SpreadPath(m: 2, h1: 4, h: 0.5, t: 2.5, breakpoints: 1)"

@@ -110,6 +110,10 @@ class SpreadSolver:
         self._frame = SpreadFrame([np.ldexp(block, -exponent) for block in self.A.blocks], self.A.rotation, exponent)
         self._whitened: _Whitened | None = None
 
+    def __repr__(self) -> str:
+        count = len(self.A.blocks)
+        return f"SpreadSolver(A: {self.d} x {self.m}{f' in {count} blocks' if count > 1 else ''})"
+
     def __reduce__(self) -> tuple[type["SpreadSolver"], tuple[BlockFrame]]:
         return SpreadSolver, (self.A,)
 

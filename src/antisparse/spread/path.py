@@ -23,7 +23,7 @@ Dependent columns, which the paper leaves aside, need one thing more. A stuck co
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,11 @@ import scipy.linalg
 from antisparse._arrays import Float64Array, float64_array, integer, nonnegative
 from antisparse.errors import InputError, StepLimitError
 from antisparse.frames import Frame, frame_matrix
+from antisparse.spread.plot import Vertices, plot_path
 from antisparse.spread.problem import default_step_limit, require_full_ranks
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Move = Literal["freed", "stuck at +t", "stuck at -t", "parked"]
 
@@ -98,7 +102,7 @@ class Scales:
     h: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SpreadPath:
     """The whole path of one vector, from h_1 down to `h`.
 
@@ -141,6 +145,51 @@ class SpreadPath:
         if h > self.h:  # rounding must not carry t out of its piece
             t = float(np.clip(self.pieces[k].t_at(h / self.scales.h) * self.scales.x, start, end))
         return self.pieces[k].x_at(t / self.scales.x) * self.scales.x
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the components of x against h, within the envelope ``+-||x||_inf``.
+
+        Stuck components lie on the envelope, which is drawn wider the more of them there are; free ones run inside it.
+        A hollow circle marks a breakpoint where a component is freed, a filled one a breakpoint where it sticks.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            The axes to draw into; a new figure by default.
+
+        Returns
+        -------
+        ax : matplotlib.axes.Axes
+            ``ax.figure.savefig(name)`` saves the picture.
+
+        Raises
+        ------
+        MissingDependencyError
+            If matplotlib is not installed; ``pip install 'antisparse[plot]'`` installs it.
+        """
+        return plot_path(self._vertices(), ax)
+
+    def _vertices(self) -> Vertices:
+        """The path by its vertices: the start, the breakpoints and the end."""
+        signs = np.array([piece.signs for piece in self.pieces]).reshape(-1, self.columns)
+        free = np.zeros(signs.shape, dtype=bool)
+        for k, piece in enumerate(self.pieces):
+            free[k, piece.free] = True
+        ts = [*(point.t for point in self.breakpoints), self.t][: len(self.pieces)]
+        x = [piece.x_at(t / self.scales.x) * self.scales.x for piece, t in zip(self.pieces, ts, strict=True)]
+        return Vertices(
+            h=np.array([self.h1, *(point.h for point in self.breakpoints), self.h][: len(ts) + 1]),
+            t=np.array([0.0, *ts]),
+            x=np.array([np.zeros(self.columns), *x]),
+            signs=signs.astype(np.int8),
+            free=free,
+            moved=[point.index for point in self.breakpoints],
+            moves=[point.move for point in self.breakpoints],
+        )
+
+    def __repr__(self) -> str:
+        numbers = f"h1: {self.h1:.4g}, h: {self.h:.4g}, t: {self.t:.4g}, breakpoints: {len(self.breakpoints)}"
+        return f"SpreadPath(m: {self.columns}, {numbers})"
 
 
 def spread_path(y: Any, A: Frame, h: float = 0.0, *, max_steps: int | None = None) -> SpreadPath:
