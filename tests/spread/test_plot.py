@@ -72,7 +72,7 @@ def test_every_breakpoint_has_a_marker_on_the_envelope() -> None:
     assert sum(filled) == sum(point.move != "freed" for point in path.breakpoints)
 
 
-def test_the_words() -> None:
+def test_labels_and_legend() -> None:
     path = spread_path(Y[0], A)
     ax = path.plot(new_axes())
     assert ax.get_xlabel().startswith("h (the path starts at $h_1$ = ") and f"{path.h1:.4g}" in ax.get_xlabel()

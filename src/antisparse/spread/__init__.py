@@ -1,4 +1,4 @@
-"""Spread (anti-sparse) representations: the problem, the reference path, the native batch."""
+"""Spread (anti-sparse) representations: the problem, the reference solver and the native batch solver."""
 
 from antisparse.spread.batch import SpreadSolver, spread, spread_bits
 from antisparse.spread.path import Breakpoint, Piece, SpreadPath, spread_path

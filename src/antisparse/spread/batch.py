@@ -1,4 +1,4 @@
-"""Many vectors through the native solver."""
+"""Spread representations of many vectors by the native solver."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +13,8 @@ from antisparse.errors import AccuracyError, InputError, StepLimitError
 from antisparse.frames import BlockFrame, Frame
 from antisparse.spread.problem import SpreadResult, default_step_limit, require_full_ranks
 
-_CHUNK_BYTES = 4 << 20  # of converted input held at a time
-_CHUNK_WORK = 3_000_000_000  # multiply-adds between two looks at Ctrl-C
+_CHUNK_BYTES = 4 << 20  # at most this much converted input is held at a time
+_CHUNK_WORK = 3_000_000_000  # multiply-adds between two checks for Ctrl-C
 
 
 def spread(
@@ -29,8 +29,8 @@ def spread(
 ) -> SpreadResult:
     """The spread representation of every row of Y: ``argmin_x 1/2 ||A x - y||^2 + h ||x||_inf``, exactly.
 
-    Follows each vector's path in native code and checks its own answer against the optimality conditions; a vector
-    that fails the check is solved again by a slower, surer method, and one that still fails raises.
+    The native code follows each vector's path and checks its own answer against the optimality conditions. A vector
+    that fails the check is solved again by a slower, more robust method. If it still fails, `AccuracyError` is raised.
 
     Parameters
     ----------
@@ -41,14 +41,14 @@ def spread(
     h : float
         0 gives the minimum-infinity-norm solution of A x = y.
     relative : bool
-        If True, h is a fraction of each vector's own ``h_1 = ||A.T @ y||_1``, so that the answer scales with y; from
-        1 on, x = 0. If False, h is absolute, as in the paper.
+        If True, h is a fraction of each vector's own ``h_1 = ||A.T @ y||_1``, so that x scales with y; for h >= 1,
+        x = 0. If False, h is absolute, as in the paper.
     dtype : numpy.float64 or numpy.float32
-        The precision to work in and to return. float32 takes about half the time.
+        The precision of the computation and of the result. float32 takes about half the time.
     n_threads : int, optional
-        All available CPUs by default. The result does not depend on it.
+        By default, one thread for each available CPU. The result does not depend on it.
     max_steps : int, optional
-        The most breakpoints to pass for one vector; more raise `StepLimitError`.
+        The largest number of breakpoints allowed for one vector; beyond it, `StepLimitError` is raised.
 
     Returns
     -------
@@ -76,23 +76,24 @@ def spread_bits(
     n_threads: int | None = None,
     max_steps: int | None = None,
 ) -> npt.NDArray[np.uint8]:
-    """The signs of the spread representations, packed: the codes of the paper's section 3.2.
+    """The signs of the spread representations, packed into bytes: the codes of the paper's section 3.2.
 
-    Takes the parameters of `spread`. Working memory is per thread, not per vector: nothing of size n x m is held.
+    Takes the parameters of `spread`. Working memory grows with the threads, not with n: no n x m array is allocated.
 
     Returns
     -------
     bits : ndarray of shape (n, ceil(m / 8)), uint8
-        Most significant bit first, as `numpy.packbits`; 1 where x_i >= 0. Where x = 0 the bits are those of A.T @ y.
+        Most significant bit first, as `numpy.packbits` does; a bit is 1 where x_i >= 0. If all of x is 0, the bits are
+        the signs of A.T @ y.
     """
     return SpreadSolver(A).bits(Y, h, relative=relative, dtype=dtype, n_threads=n_threads, max_steps=max_steps)
 
 
 class SpreadSolver:
-    """A frame checked and prepared once, for many calls of `spread` and `bits`.
+    """A frame that is checked and prepared once, for many calls of `spread` and `bits`.
 
-    Preparing a frame takes its rank and its Gram matrix: next to nothing for a small frame, seconds for a dense one of
-    thousands of columns.
+    Preparation computes the rank and the Gram matrix of the frame: negligible for a small frame, seconds for a dense
+    one with thousands of columns.
 
     Parameters
     ----------
@@ -103,7 +104,7 @@ class SpreadSolver:
     def __init__(self, A: Frame) -> None:
         require_full_ranks(A)
         self.A = A if isinstance(A, BlockFrame) else BlockFrame((A,))
-        self._given: Frame = A if isinstance(A, BlockFrame) else self.A.blocks[0]  # what results carry
+        self._result_frame: Frame = A if isinstance(A, BlockFrame) else self.A.blocks[0]
         self.d, self.m = self.A.shape
         integer(self.m, "m", 1, below=2**23)
         exponent = int(np.frexp(max(np.abs(block).max() for block in self.A.blocks))[1])
@@ -127,7 +128,7 @@ class SpreadSolver:
         n_threads: int | None = None,
         max_steps: int | None = None,
     ) -> SpreadResult:
-        """As the function `spread`."""
+        """The spread representations of the rows of Y, as by the function `spread`."""
         Y = vectors(Y, "Y", self.d)
         options = self._options(h, relative, dtype, n_threads, max_steps)
         n = len(Y)
@@ -139,7 +140,7 @@ class SpreadSolver:
             rows = slice(start, start + len(piece))
             found = self._solve(piece, start, options, want_bits=False)
             x[rows], t[rows], h_reached[rows], steps[rows], certificate[rows] = found
-        return SpreadResult(x, t, h_reached, steps, certificate, Y, self._given)
+        return SpreadResult(x, t, h_reached, steps, certificate, Y, self._result_frame)
 
     def bits(
         self,
@@ -151,7 +152,7 @@ class SpreadSolver:
         n_threads: int | None = None,
         max_steps: int | None = None,
     ) -> npt.NDArray[np.uint8]:
-        """As the function `spread_bits`."""
+        """The packed signs of the spread representations, as by the function `spread_bits`."""
         Y = vectors(Y, "Y", self.d)
         options = self._options(h, relative, dtype, n_threads, max_steps)
         bits = np.empty((len(Y), -(-self.m // 8)), np.uint8)
@@ -173,12 +174,13 @@ class SpreadSolver:
         )
 
     def _chunk_rows(self, itemsize: int) -> int:
-        """Rows a native call: so few that Ctrl-C is heard within a second or so, and that they take little memory."""
+        """Rows per native call: few enough to respond to Ctrl-C within about a second and to need little memory."""
         work = sum(int(min(b.shape)) ** 2 * int(b.shape[1]) for b in self.A.blocks) + self.d**2
         return max(16, min(_CHUNK_WORK // work, _CHUNK_BYTES // (self.d * itemsize)))
 
     def _solve(self, piece: npt.NDArray[Any], first_row: int, options: "_Options", want_bits: bool) -> tuple[Any, ...]:
-        # At h = 0 the rows of A may be mixed at will; below its own rounding, h is as good as 0.
+        # At h = 0 only the solutions of A x = y matter, so equivalent equations may replace it. A relative h below
+        # 1e-12 is lost in rounding and counts as 0.
         if options.h == 0 or (options.relative and options.h < 1e-12):
             if self._whitened is None:
                 self._whitened = _Whitened(self.A, self._frame)
@@ -206,16 +208,16 @@ class SpreadSolver:
 
 
 class _Whitened:
-    """The frame at h = 0, where A x = y may be replaced by any equations that say the same: those of a tight frame.
+    """The solver for h = 0, where A x = y may be replaced by equivalent equations: those of a tight frame.
 
-    The rows of A enter the path through the correlations, so that badly scaled or nearly dependent rows are met at tiny
-    h, below rounding. With A = L Q, Q of orthonormal rows, ``Q x = L^-1 y`` has none of that. For m < d (least squares)
-    the equations are first projected on the range of A.
+    The path sees the rows of A through the correlations, so badly scaled or nearly dependent rows affect it only at an
+    h so small that rounding hides it. With A = L Q, where Q has orthonormal rows, ``Q x = L^-1 y`` avoids this. For
+    m < d (least squares) the equations are first projected onto the column space of A.
     """
 
     def __init__(self, A: BlockFrame, frame: SpreadFrame) -> None:
         self.frame = frame
-        self.matrix: Float64Array | None = None  # where the frame is tight as it is, nothing is changed
+        self.matrix: Float64Array | None = None  # None: the frame is tight already, and is used as it is
         self.exponent = int(np.frexp(max(np.abs(block).max() for block in A.blocks))[1])
         blocks = [np.ldexp(block, -self.exponent) for block in A.blocks]
         if all(_is_tight(block) for block in blocks):
@@ -226,7 +228,7 @@ class _Whitened:
             self.forward: Float64Array = np.ascontiguousarray(rotation @ scipy.linalg.block_diag(*forward))
             self.back: Float64Array = np.ascontiguousarray(scipy.linalg.block_diag(*back) @ rotation.T)
         if not np.isfinite(self.forward).all():
-            raise InputError("the rows of A span more than the range of float64; rescale them")
+            raise InputError("the rows of A differ in scale by more than float64 can hold; rescale the rows of A")
         self.frame = SpreadFrame(list(rows), None, 0)
         self.matrix = np.ldexp(A.matrix, -self.exponent)
 
@@ -237,19 +239,19 @@ class _Whitened:
         exponents = np.frexp(np.abs(piece).max(axis=1, initial=0))[1]
         y = np.ldexp(piece.astype(np.float64), -exponents[:, None])
         z = project(y, self.forward, options.threads)
-        # What explicit inverses lose, one step of refinement regains.
+        # One step of iterative refinement restores the accuracy that the explicit inverse loses.
         z = z + project(y - project(z, self.back, options.threads), self.forward, options.threads)
         status, row, certificate, out, t, h, steps, found = self.frame.solve(z.astype(options.dtype), *arguments)
         if status != 0 or want_bits:
             return status, row, certificate, out, t, h, steps, found
-        # What the frame as it was given says of x.
+        # Check x against the original frame.
         c, h1 = (y - out @ self.matrix.T) @ self.matrix, np.abs(y @ self.matrix).sum(axis=1)
         violation = np.divide(np.abs(c).sum(axis=1), h1, out=np.zeros_like(h1), where=h1 > 0)
         found = np.maximum(found, violation)
         exponents = exponents - self.exponent
         with np.errstate(over="ignore"):
             out, t = np.ldexp(out, exponents[:, None]), np.ldexp(t, exponents)
-        # (In float32 the rounding of x alone may break it: there the well-put equations are the judge.)
+        # In float32 the rounding of x alone may exceed this bound, so there only the whitened equations are checked.
         unmet = violation > (1e-9 if options.dtype == np.float64 else np.inf)
         for code, bad in ((2, unmet), (3, ~np.isfinite(t))):
             if bad.any():
@@ -259,7 +261,7 @@ class _Whitened:
 
 
 def _is_tight(block: Float64Array) -> bool:
-    """Whether the rows are orthogonal and of one norm."""
+    """Whether the rows are orthogonal and have equal norms."""
     if block.shape[0] > block.shape[1]:
         return False
     gram = block @ block.T
@@ -267,9 +269,9 @@ def _is_tight(block: Float64Array) -> bool:
 
 
 def _orthonormal_equations(block: Float64Array) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """Orthonormal rows Q, and the maps between right-hand sides: of A x = y to Q x = z by y @ forward, z @ back."""
+    """Q with orthonormal rows, forward and back: A x = y is equivalent to Q x = z, z = y @ forward, y = z @ back."""
     d, m = block.shape
-    if m < d:  # A'A x = A'y: project on the range of A = U S
+    if m < d:  # A'A x = A'y: project onto the column space of A = U S
         u, square = np.linalg.qr(block / np.abs(block).max())
         scale = np.abs(block).max()
         q, r = np.linalg.qr(square.T)
@@ -282,7 +284,7 @@ def _orthonormal_equations(block: Float64Array) -> tuple[Float64Array, Float64Ar
 
 @dataclass(frozen=True)
 class _Options:
-    """The arguments of a call, checked."""
+    """The checked arguments of one call."""
 
     h: float
     relative: bool

@@ -1,25 +1,26 @@
-"""The exact solution path of one vector, in plain NumPy: the reference, to be read beside the paper.
+"""The exact solution path of one vector, in plain NumPy: the reference solver, to be read beside the paper.
 
-The path of section 2 of the paper, from h_1 = ||A'y||_1 (where x = 0) down to the h asked for. Notation:
+It follows the path of section 2 of the paper from h_1 = ||A'y||_1, where x = 0, down to a given h. Notation:
 
-    t  = ||x||_inf                       the range of x, which grows as h shrinks
+    t  = ||x||_inf                       infinity norm of x, which grows as h shrinks
     S, s   stuck set and its signs       |x_i| = t          (the paper's I-bar)
     F      free set                      |x_i| < t          (the paper's I-breve)
     c  = A'(y - A x)                     correlations; h v of equation 6
 
-x is optimal at h iff c_i = 0 on F, s_i c_i >= 0 on S and ||c||_1 = h. On a fixed partition these are linear equations.
-With w = A_S s and P the projector onto the complement of span(A_F), everything moves linearly in t:
+x is optimal at h if and only if c_i = 0 on F, s_i c_i >= 0 on S and ||c||_1 = h. For a fixed partition into S and F
+these are linear equations. With w = A_S s and P the projector onto the orthogonal complement of span(A_F), all of these
+are linear in t:
 
     x_F = xi + zeta t      xi  = A_F^+ y      zeta    = -A_F^+ w         (equations 11 to 13)
     c   = nu - g t         nu  = A'P y        g       = A'P w            (equations 14 to 16)
     h   = eta - upsilon t  eta = w'P y        upsilon = ||P w||^2        (equations 17 to 19)
 
 The formulas printed in the paper have slips: equation 13 lacks a transposed A_F, equation 15 has A_F and A_S swapped
-inside the projector, equation 16 mixes A_F with xi, and equation 19 keeps x_F where xi belongs. These are derived
-afresh from the optimality conditions; the certificate in the tests is the judge.
+inside the projector, equation 16 mixes A_F with xi, and equation 19 keeps x_F where xi belongs. The formulas above are
+derived from the optimality conditions, and the tests check the solutions by their certificates.
 
-Dependent columns, which the paper leaves aside, need one thing more. A stuck column that comes to lie in span(A_F)
-(a duplicate of a free one, say) has c_i = 0 from then on, so x_i need not follow t: it is parked, at a fixed value.
+The paper does not treat dependent columns. A stuck column that comes to lie in span(A_F), such as a duplicate of a free
+one, has c_i = 0 from then on, so x_i need not follow t: it can be parked, that is, held at a fixed value.
 """
 
 from dataclasses import dataclass
@@ -43,10 +44,10 @@ Move = Literal["freed", "stuck at +t", "stuck at -t", "parked"]
 
 @dataclass(frozen=True)
 class Breakpoint:
-    """Where the partition changes: at this h and t, component `index` moved as `move` says.
+    """A point where the partition changes: at this h and t, component `index` made the given move.
 
-    "parked" is met with dependent columns only: the column lies in span(A_F), so the component can stay where it is
-    while the free ones do its work.
+    "parked" occurs with dependent columns only: the column lies in span(A_F), so the component can keep its value while
+    the free components change in its place.
     """
 
     h: float
@@ -57,7 +58,7 @@ class Breakpoint:
 
 @dataclass(frozen=True)
 class Piece:
-    """The path between two breakpoints: one partition, everything linear in t."""
+    """The path between two breakpoints, where the partition is fixed and everything is linear in t."""
 
     signs: Float64Array  # s on S, 0 elsewhere
     fixed: Float64Array  # the values of parked components, 0 elsewhere
@@ -68,27 +69,27 @@ class Piece:
     g: Float64Array
     eta: float
     upsilon: float
-    scale: Float64Array  # ||a_i|| ||P w||, the size of g where it is not small by chance
-    py: Float64Array  # P y, and P w: y - A x = P y - t P w
-    pw: Float64Array
-    sizes: tuple[float, float]  # ||y||, ||w||
+    scale: Float64Array  # ||a_i|| ||P w||, an upper bound on |g_i|
+    py: Float64Array  # P y
+    pw: Float64Array  # P w; the residual is y - A x = P y - t P w
+    norms: tuple[float, float]  # ||y||, ||w||
 
     def h_at(self, t: float) -> float:
-        """The h at a range t."""
+        """The h at which ||x||_inf = t."""
         return self.eta - self.upsilon * t
 
     def t_at(self, h: float) -> float:
-        """The range t at h."""
+        """The t = ||x||_inf at h."""
         return (self.eta - h) / self.upsilon
 
     def residual_at(self, t: float) -> float:
-        """||y - A x|| at a range t, relative to the sizes of what it is the difference of."""
+        """||y - A x|| at t, relative to ||y|| + t ||w||."""
         if not np.isfinite(t):
             return np.inf
-        return float(np.linalg.norm(self.py - t * self.pw) / (self.sizes[0] + t * self.sizes[1]))
+        return float(np.linalg.norm(self.py - t * self.pw) / (self.norms[0] + t * self.norms[1]))
 
     def x_at(self, t: float) -> Float64Array:
-        """The representation (m,) at a range t."""
+        """The representation, of shape (m,), at t."""
         x = self.signs * t + self.fixed
         x[self.free] = np.clip(self.xi + self.zeta * t, -t, t)
         return x
@@ -96,7 +97,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Scales:
-    """The pieces are in the units of a scaled problem; times these, x and t, and h, are in the caller's."""
+    """Factors from the scaled problem that was solved to the caller's: `x` for x and t, `h` for h."""
 
     x: float
     h: float
@@ -111,9 +112,9 @@ class SpreadPath:
     h1 : float
         ``||A.T @ y||_1``; for h >= h1, x = 0.
     h, t : float
-        Where the path was stopped.
+        The end of the path.
     breakpoints : tuple of Breakpoint
-        In the order met: h decreasing, t increasing.
+        In the order of the path: h decreases, t increases.
     pieces : tuple of Piece
         ``pieces[k]`` ends at ``breakpoints[k]``; the last ends at `h`.
     """
@@ -132,7 +133,7 @@ class SpreadPath:
         return self.at(self.h)
 
     def at(self, h: float) -> Float64Array:
-        """The spread representation x (m,) at any h from the path's end up."""
+        """The spread representation x, of shape (m,), at any h not below the end of the path."""
         h = nonnegative(h, "h")
         if h >= min(self.h1, self.h if self.t == 0 else np.inf):
             return np.zeros(self.columns)
@@ -142,7 +143,7 @@ class SpreadPath:
         start = self.breakpoints[k - 1].t if k else 0.0
         end = self.breakpoints[k].t if k < len(self.breakpoints) else self.t
         t = self.t
-        if h > self.h:  # rounding must not carry t out of its piece
+        if h > self.h:  # clipped, because rounding could put t outside its piece
             t = float(np.clip(self.pieces[k].t_at(h / self.scales.h) * self.scales.x, start, end))
         return self.pieces[k].x_at(t / self.scales.x) * self.scales.x
 
@@ -199,11 +200,11 @@ def spread_path(y: Any, A: Frame, h: float = 0.0, *, max_steps: int | None = Non
     ----------
     y : array of shape (d,)
     A : ndarray of shape (d, m) or BlockFrame
-        Of full rank. A block frame is followed as one dense matrix.
+        Of full rank. A block frame is treated as one dense matrix.
     h : float
         Absolute, as in the paper. 0 gives the minimum-infinity-norm solution of A x = y.
     max_steps : int, optional
-        The most breakpoints to pass; more raise `StepLimitError`.
+        The largest number of breakpoints allowed; beyond it, `StepLimitError` is raised.
 
     Returns
     -------
@@ -228,21 +229,21 @@ def spread_path(y: Any, A: Frame, h: float = 0.0, *, max_steps: int | None = Non
     h = nonnegative(h, "h")
     limit = default_step_limit(d, m) if max_steps is None else integer(max_steps, "max_steps", 0)
 
-    # Nothing but the scale of the answer depends on those of y and A: powers of two, so that dividing is exact.
+    # Scale y and A by powers of two, so that dividing is exact. This changes only the scale of x and h.
     y_scale, a_scale = (float(np.ldexp(1.0, int(np.frexp(np.abs(v).max())[1]) - 1)) for v in (y, A))
     y, A = y / y_scale, A / a_scale
     scales = Scales(x=y_scale / a_scale, h=y_scale * a_scale)
     h_target = h / scales.h if 0 < scales.h < np.inf else h / y_scale / a_scale
     norms = np.linalg.norm(A, axis=0)
 
-    # Section 2.2. x = 0, every component stuck at t = 0 with the sign of its correlation: the LSH code.
+    # Section 2.2. x = 0: every component is stuck at t = 0, with the sign of its correlation. This is the LSH code.
     correlation = A.T @ y
     h1 = float(np.abs(correlation).sum())
     signs = np.where(correlation < 0, -1.0, 1.0)
     fixed = np.zeros(m)
     free: list[int] = []
     parked: list[int] = []
-    riding: list[int] = []  # stuck columns in span(A_F): no event of theirs counts until a column leaves F
+    riding: list[int] = []  # stuck columns in span(A_F): they are not freed until a column leaves F
     t = 0.0
     breakpoints: list[Breakpoint] = []
     pieces: list[Piece] = []
@@ -266,7 +267,7 @@ def spread_path(y: Any, A: Frame, h: float = 0.0, *, max_steps: int | None = Non
         index, t_event = _next_event(piece, riding, t, full=len(free) + 1 >= rank)
 
         # Section 2.5: stop where h reaches the target, or where the residual y - A x = P y - t P w has vanished. There
-        # all correlations vanish together, so the stop wins ties, and nothing but rounding is left.
+        # all correlations vanish together and what follows is rounding error, so stopping takes precedence in ties.
         t_target = max(piece.t_at(h_target), t) if piece.upsilon > 0 else np.inf
         vanished = piece.residual_at(t_event) <= 100 * np.finfo(np.float64).eps
         if t_target <= t_event or (h_target == 0 and vanished):
@@ -277,7 +278,7 @@ def spread_path(y: Any, A: Frame, h: float = 0.0, *, max_steps: int | None = Non
         t = t_event
 
         if index in free:
-            # A free component has reached +-t: it becomes stuck on that side ...
+            # A free component has reached +-t: it becomes stuck there.
             sign = float(np.sign(piece.zeta[free.index(index)]))
             free.remove(index)
             q = _basis(A, free)[0]
@@ -286,14 +287,14 @@ def spread_path(y: Any, A: Frame, h: float = 0.0, *, max_steps: int | None = Non
             freed = next((i for i in parked if not depends(i, q)), None)
             if freed is None:
                 riding.clear()
-            else:  # ... and a parked one takes its place.
+            else:  # A parked component takes its place in the free set.
                 parked.remove(freed)
                 fixed[freed] = 0.0
                 free.append(freed)
                 riding.append(index)
                 passed(piece, freed, "freed")
         elif depends(index, q):
-            # A correlation has vanished for good, and with it those of all columns in span(A_F).
+            # This column lies in span(A_F), so its correlation stays 0: park it, and all others that lie there.
             for i in map(int, np.flatnonzero(signs)):
                 if i not in riding and depends(i, q):
                     parked.append(i)
@@ -307,7 +308,7 @@ def spread_path(y: Any, A: Frame, h: float = 0.0, *, max_steps: int | None = Non
 
 
 def _basis(A: Float64Array, free: list[int]) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """A_F = Q R diag(norms): an orthonormal basis of span(A_F), and the rest of the factorisation."""
+    """Q, R and norms of A_F = Q R diag(norms). Q is an orthonormal basis of span(A_F)."""
     norms = np.linalg.norm(A[:, free], axis=0)
     q, r = np.linalg.qr(A[:, free] / norms)
     return q, r, norms
@@ -316,12 +317,12 @@ def _basis(A: Float64Array, free: list[int]) -> tuple[Float64Array, Float64Array
 def _piece(
     y: Float64Array, A: Float64Array, signs: Float64Array, fixed: Float64Array, free: list[int]
 ) -> tuple[Piece, Float64Array]:
-    """The linear formulas of one partition, formed afresh, and the basis Q of span(A_F)."""
+    """The linear formulas of one partition, computed from scratch, and the basis Q of span(A_F)."""
     w = A @ signs
     q, r, norms = _basis(A, free)
 
     def project(v: Float64Array) -> tuple[Float64Array, Float64Array]:
-        """P v and A_F^+ v; P applied twice, since once leaves rounding of the size of v."""
+        """P v and A_F^+ v. P is applied twice, because once leaves rounding errors proportional to ||v||."""
         inside = q.T @ v
         outside = v - q @ inside
         outside = outside - q @ (q.T @ outside)
@@ -343,18 +344,18 @@ def _piece(
         scale=np.linalg.norm(A, axis=0) * np.linalg.norm(pw),
         py=py,
         pw=pw,
-        sizes=(float(np.linalg.norm(y)), float(np.linalg.norm(w))),
+        norms=(float(np.linalg.norm(y)), float(np.linalg.norm(w))),
     )
     return piece, q
 
 
 def _next_event(piece: Piece, riding: list[int], now: float, full: bool) -> tuple[int, float]:
-    """Which component moves next, and at which t (section 2.4).
+    """The component that moves next, and the t at which it does (section 2.4).
 
-    Only outward motion counts, so an index that has just moved cannot undo its move; it may well be the next to move
-    again, on the other side. A time that rounding puts before `now` is `now`.
+    Only components that are about to leave their set count, so one that has just moved cannot undo its move; it may be
+    the next to move again, on the other side. If rounding puts an event before the t of `now`, it happens at `now`.
     """
-    rounding = 1e-13  # rates below this are zeros that rounding has touched
+    rounding = 1e-13  # smaller rates count as zero
     with np.errstate(divide="ignore", invalid="ignore"):
         # c_i of a stuck component vanishes: s_i c_i falls at the rate s_i g_i.
         rate = piece.signs * piece.g
@@ -363,7 +364,7 @@ def _next_event(piece: Piece, riding: list[int], now: float, full: bool) -> tupl
         excess = np.abs(piece.zeta) - 1
         stick = np.where(excess > rounding, -np.sign(piece.zeta) * piece.xi / excess, np.inf)
     release[riding] = np.inf
-    if full:  # the residual lives on a line: all correlations vanish together, at h = 0 and not before
+    if full:  # the residual has a fixed direction, so all correlations vanish together at h = 0, and none before
         release[:] = np.inf
     release, stick = np.maximum(release, now), np.maximum(stick, now)
     i, k = int(release.argmin()), int(stick.argmin()) if len(stick) else -1

@@ -19,15 +19,16 @@ _ENVELOPE = "#222222"
 
 @dataclass(frozen=True)
 class Vertices:
-    """A piecewise linear path by its K + 1 vertices, h falling; between vertices k and k + 1 the partition is the k-th.
+    """A piecewise linear path of K pieces, given by its K + 1 vertices in the order of decreasing h.
 
-    `moved` and `moves` hold the component that moved at each of the vertices 1 to K - 1, and how.
+    Piece k lies between the vertices k and k + 1. At each of the vertices 1 to K - 1, the breakpoints, `moved` is the
+    component that moves and `moves` says how.
     """
 
     h: Float64Array  # (K + 1,)
     t: Float64Array  # (K + 1,)
     x: Float64Array  # (K + 1, m)
-    signs: npt.NDArray[np.int8]  # (K, m): the side at which a component is stuck, 0 where it is not
+    signs: npt.NDArray[np.int8]  # (K, m): 1 or -1 where a component is stuck at +t or -t, else 0
     free: npt.NDArray[np.bool_]  # (K, m)
     moved: Sequence[int]  # (K - 1,)
     moves: Sequence[str]  # (K - 1,)
@@ -55,7 +56,7 @@ def plot_path(path: Vertices, ax: Any = None) -> "Axes":
     _draw_envelope(ax, path)
     _draw_components(ax, path, colours)
     _draw_breakpoints(ax, path, colours)
-    _draw_words(ax, path)
+    _draw_labels(ax, path)
     handles = [
         Line2D([], [], color=_ENVELOPE, lw=4, label=r"$\pm\|x\|_\infty$, wider with more components stuck"),
         Line2D([], [], color=_COLOURS[0], lw=1.6, label="a free component"),
@@ -70,7 +71,7 @@ def plot_path(path: Vertices, ax: Any = None) -> "Axes":
 
 
 def _draw_envelope(ax: "Axes", path: Vertices) -> None:
-    """The lines at +t and -t, as wide as components are stuck at them, and the area between."""
+    """The lines at +t and -t, each wider the more components are stuck at it, and the area between them."""
     h, t, m = path.h, path.t, path.x.shape[1]
     ax.fill_between(h, -t, t, color="#f0f0f0", lw=0, zorder=0)
     ax.vlines(h[1:-1], -t[1:-1], t[1:-1], color="white", lw=np.clip(30 / len(h), 0.4, 1), zorder=1)
@@ -83,7 +84,7 @@ def _draw_envelope(ax: "Axes", path: Vertices) -> None:
 
 
 def _draw_components(ax: "Axes", path: Vertices, colours: dict[int, str]) -> None:
-    """Components that are not stuck, and those that have stuck again, as a thin line on the envelope."""
+    """Lines of the components that are not stuck; after one sticks, its line goes on along the envelope."""
     width = float(np.clip(40 / max(len(colours), 1), 0.8, 1.6))
     for i, colour in colours.items():
         stuck = path.signs[:, i] != 0
@@ -106,7 +107,7 @@ def _draw_breakpoints(ax: "Axes", path: Vertices, colours: dict[int, str]) -> No
         ax.scatter(path.h[at], heights, s=size, marker=marker, c=faces, edgecolors=edges, linewidths=1.2, zorder=4)
 
 
-def _draw_words(ax: "Axes", path: Vertices) -> None:
+def _draw_labels(ax: "Axes", path: Vertices) -> None:
     """The labels of the axes, and how many components are stuck at the end of the path."""
     ax.set_xlabel(f"h (the path starts at $h_1$ = {path.h[0]:.4g} and runs to the left)")
     ax.set_ylabel("components of x")

@@ -1,4 +1,4 @@
-"""The spread problem: its objective, its optimality certificate, its result."""
+"""The spread problem: its objective, its optimality certificate and the result of solving it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -144,16 +144,16 @@ def certificate(
 
 
 def default_step_limit(d: int, m: int) -> int:
-    """A bound far above the breakpoints of any path met: they number about 1.5 min(d, m)."""
+    """The default of `max_steps`: far above the number of breakpoints seen in practice, about 1.5 min(d, m)."""
     return 100 + 20 * (d + m)
 
 
 def require_full_rank(A: Float64Array, name: str) -> None:
-    """Raise `RankError` unless A has rank min(d, m), judged after scaling its rows and columns."""
+    """Raise `RankError` unless A has rank min(d, m). The rank is computed after scaling rows and columns."""
     scaled = A
-    for axis in (1, 0, 1, 0):  # by the largest entries first, whose squares may be out of range
-        sizes = np.abs(scaled).max(axis=axis, keepdims=True)
-        scaled = scaled / np.where(sizes > 0, sizes, 1)
+    for axis in (1, 0, 1, 0):  # by the largest entry, not by the norm, whose squares may overflow or underflow
+        largest = np.abs(scaled).max(axis=axis, keepdims=True)
+        scaled = scaled / np.where(largest > 0, largest, 1)
     rank = int(np.linalg.matrix_rank(scaled))
     if rank < min(A.shape):
         raise RankError(
@@ -164,7 +164,7 @@ def require_full_rank(A: Float64Array, name: str) -> None:
 
 
 def require_full_ranks(A: Frame) -> int:
-    """Raise `RankError` unless A, or each block of a `BlockFrame`, has full rank. Returns the rank of the whole."""
+    """Raise `RankError` unless A, or each block of a `BlockFrame`, has full rank. Returns the rank of all of A."""
     if isinstance(A, BlockFrame):
         for k, block in enumerate(A.blocks):
             require_full_rank(block, f"A.blocks[{k}]")
@@ -239,19 +239,20 @@ class _Problem:
 
 
 def _infeasibility(A: Float64Array, y: Float64Array, x: Float64Array) -> float:
-    """How far x is from a solution of A x = y (of A'A x = A'y, for m < d): componentwise backward error."""
-    residual, size = y - A @ x, np.abs(A) @ np.abs(x) + np.abs(y)
+    """The componentwise backward error of x as a solution of A x = y (of A'A x = A'y, for m < d)."""
+    residual, terms = y - A @ x, np.abs(A) @ np.abs(x) + np.abs(y)
     if A.shape[1] < A.shape[0]:
-        residual, size = A.T @ residual, np.abs(A.T) @ size
-    return float((np.abs(residual) / np.where(size > 0, size, 1)).max())
+        residual, terms = A.T @ residual, np.abs(A.T) @ terms
+    return float((np.abs(residual) / np.where(terms > 0, terms, 1)).max())
 
 
 def _duality_gap(A: Float64Array, y: Float64Array, x: Float64Array, slack: float) -> float:
-    """1 - <y, z> / (t ||A' z||_1) for the best z that x suggests; at most 0 up to rounding iff t is least.
+    """1 - <y, z> / (t ||A' z||_1) for a z computed from x. It is 0, up to rounding, if and only if t is minimal.
 
-    x can be improved iff some direction moves every stuck component inwards and leaves A x as it is:
-    P (w + A_S diag(s) p) = 0 with p >= 0, w = A_S s, P the projector off span(A_F). Non-negative least squares finds
-    the p that comes closest; what remains, z, is orthogonal to A_F and has s_i <a_i, z> >= 0, so it is the dual vector.
+    x can be improved if and only if some direction moves every stuck component inwards and does not change A x:
+    P (w + A_S diag(s) p) = 0 with p >= 0, where w = A_S s and P projects onto the orthogonal complement of span(A_F).
+    Non-negative least squares minimises the norm of the left-hand side over p. What remains is z: it is orthogonal to
+    A_F and has s_i <a_i, z> >= 0, so it is a dual vector.
     """
     t = np.abs(x).max()
     stuck = np.abs(x) >= (1 - slack) * t
@@ -266,13 +267,13 @@ def _duality_gap(A: Float64Array, y: Float64Array, x: Float64Array, slack: float
     w = signed.sum(1)
     try:
         p, _ = scipy.optimize.nnls(signed, -w)
-    except RuntimeError:  # its iteration bound: w itself still gives a bound, if a weaker one
+    except RuntimeError:  # iteration limit reached: w alone still gives a lower bound on t, though a weaker one
         p = np.zeros(signed.shape[1])
     gaps = [1.0]
     for z in (w, w + signed @ p):
-        size = np.abs(z @ A).sum()
-        if size > 0:
-            gaps.append(float(1 - y @ z / (t * size)))
+        dual_norm = np.abs(z @ A).sum()
+        if dual_norm > 0:
+            gaps.append(float(1 - y @ z / (t * dual_norm)))
     return min(gaps)
 
 
