@@ -1,4 +1,4 @@
-"""What each effort of AntiSparseEncoder costs and gains, beside FAISS PQ of as many bits.
+"""What each effort of LearnedEncoder costs and gains, beside FAISS PQ of as many bits.
 
     python benchmarks/effort.py FOLDER [--base N] [--json FILE] | --smoke
 
@@ -15,7 +15,7 @@ import faiss
 import numpy as np
 from timing import in_turn, options, write_json
 
-from antisparse import AntiSparseEncoder, CodeBase
+from antisparse import CodeBase, LearnedEncoder, Split
 from antisparse.datasets import Dataset, read_dataset, synthetic
 from antisparse.evaluation import exact_neighbors, recall_at
 
@@ -23,33 +23,34 @@ Row = dict[str, Any]
 
 
 def measure(data: Dataset, bits: int) -> list[Row]:
-    """A row an effort, in a learned frame of signs and in one of words."""
+    """A row an effort, of signs and of codebooks, with a bias byte beside the bits."""
     base, query = np.asarray(data.base, np.float64), np.asarray(data.query, np.float64)
     nearest = exact_neighbors(base, query, 1)[1]
     variance = float(((base - base.mean(axis=0)) ** 2).sum(axis=1).mean())
     rows: list[Row] = []
     print(f"{data.name}: {len(base):,} x {base.shape[1]}, {bits} bits, one thread\n")
-    print(f"{'frame':>8} {'effort':>6} {'us/vector':>10} {'x PQ rate':>9} {'error':>7} {'recall@1':>9} {'@10':>6}")
+    print(f"{'symbols':>9} {'effort':>6} {'us/vector':>10} {'x PQ rate':>9} {'error':>7} {'1@1':>9} {'1@10':>6}")
     learn = np.asarray(data.learn, np.float32)
     index: Any = faiss.index_factory(base.shape[1], f"PQ{bits // 8}x8")
     index.train(learn)
     sample = np.ascontiguousarray(base[:2000], np.float32)
-    efforts: tuple[Literal[0, 1, 2, 3], ...] = (0, 1, 2, 3)
-    for frame, effort in (*product(["learned"], efforts), *product(["words"], efforts[1:])):
-        encoder = AntiSparseEncoder(bits, frame=frame, effort=effort, random_state=0).fit(learn)
-        codes = encoder.transform(base)
-        encoder.set_params(n_threads=1)
-        jobs: dict[str, Any] = {"ours": partial(encoder.transform, sample), "peer": partial(index.add, sample)}
+    kinds: tuple[Literal["signs", "codebooks"], ...] = ("signs", "codebooks")
+    efforts: tuple[Literal[1, 2, 3], ...] = (1, 2, 3)
+    for kind, effort in product(kinds, efforts):
+        encoder = LearnedEncoder(bits // 8 + 1, split=Split(kind), effort=effort, random_state=0).fit(learn)
+        codec = encoder.codec_
+        codes = codec.encode(base)
+        jobs: dict[str, Any] = {"ours": partial(codec.encode, sample, n_threads=1), "peer": partial(index.add, sample)}
         times = in_turn(20, jobs)  # many short tries: on a busy machine some of them are undisturbed
         seconds = times["ours"] / len(sample)
-        error = float(((base - encoder.inverse_transform(codes)) ** 2).sum(axis=1).mean()) / variance
-        ids = CodeBase(encoder, codes).search(query, 10)[1]
+        error = float(((base - codec.decode(codes)) ** 2).sum(axis=1).mean()) / variance
+        ids = CodeBase(codec, codes).search(query, 10)[1]
         recall = [recall_at(ids, nearest, R) for R in (1, 10)]
-        row: Row = {"frame": frame, "effort": effort, "us": seconds * 1e6, "error": error, "recall": recall}
+        row: Row = {"symbols": kind, "effort": effort, "us": seconds * 1e6, "error": error, "recall": recall}
         row["times_pq_rate"] = times["peer"] / times["ours"]
         rows.append(row)
         print(
-            f"{frame:>8} {effort:6d} {row['us']:10.1f} {row['times_pq_rate']:9.2f} {error:7.4f} {recall[0]:9.3f} "
+            f"{kind:>9} {effort:6d} {row['us']:10.1f} {row['times_pq_rate']:9.2f} {error:7.4f} {recall[0]:9.3f} "
             f"{recall[1]:6.3f}",
             flush=True,
         )

@@ -25,7 +25,7 @@ import faiss
 import numpy as np
 from timing import best, in_turn, options, write_json
 
-from antisparse import AntiSparseEncoder, Index
+from antisparse import Index, LearnedEncoder, Split
 from antisparse.datasets import Dataset, read_dataset, synthetic
 from antisparse.evaluation import exact_neighbors, recall_at
 
@@ -48,12 +48,11 @@ def compare(data: Dataset, cells: int, probes: tuple[int, ...], between: tuple[i
     n_bytes = d // 8
     rows: list[Row] = []
     ours: dict[str, Index] = {}
-    for scale in (False, True):
-        encoder = AntiSparseEncoder(8 * (n_bytes - 1 - scale), means=cells, scale=scale, random_state=0, n_threads=1)
-        name = f"antisparse, {encoder.n_bits} bits, bias{' and scale' if scale else ''}"
-        ours[name] = Index.create(None, encoder.set_params(n_threads=None).fit(learn), n_threads=1)
-        ours[name].add(base)
-        encoder.set_params(n_threads=1)
+    for split in (Split("signs", cells), Split("signs", cells, scale=True)):
+        encoder = LearnedEncoder(n_bytes + (1 if cells <= 256 else 2), split=split, random_state=0).fit(learn)
+        codec = encoder.codec_
+        ours[f"antisparse, {codec.summary}"] = index = Index.create(None, codec, n_threads=1)
+        index.add_codes(codec.encode(base))
     jobs: dict[tuple[int, str], Any] = {}
     for count in sorted(probes + between):
         for name, index in ours.items():
@@ -108,7 +107,7 @@ def filtered(index: Index, query: Any, repeats: int) -> list[Row]:
 
 
 def growth(sizes: tuple[int, ...], cells: int) -> list[Row]:
-    """Costs at several sizes: 128 bits of 32-dimensional vectors, made in parts."""
+    """Costs at several sizes: 120 signs and a bias byte of 32-dimensional vectors, made in parts."""
     rows = []
     columns = {
         "codes": 9,
@@ -124,7 +123,8 @@ def growth(sizes: tuple[int, ...], cells: int) -> list[Row]:
     learn = np.random.default_rng(0).standard_normal((max(20_000, 50 * cells), 32)).astype(np.float32)
     query = np.random.default_rng(1).standard_normal((100, 32)).astype(np.float32)
     for means in (1, cells):
-        encoder = AntiSparseEncoder(120, means=means, effort=1, random_state=0).fit(learn)
+        n_bytes = 16 if means == 1 else 17 if means <= 256 else 18
+        encoder = LearnedEncoder(n_bytes, split=Split("signs", means), effort=1, random_state=0).fit(learn)
         for n in sizes:
             with tempfile.TemporaryDirectory() as folder:
                 path = os.path.join(folder, "index")

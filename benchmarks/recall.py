@@ -3,9 +3,11 @@
     python benchmarks/recall.py [FOLDER ...] [--bytes 8 16 ...] [--seeds N] [--base N] [--slow] [--plot FILE]
 
 A folder holds base, learn and query files (docs/datasets.md). Everything is trained on learn; queries are used once, to
-report. Bytes are all that is stored of a vector but its id: bits, mean, scale and bias for us, what `sa_code_size` says
-for FAISS. The whole base is scanned, and no float vectors are kept. Rates are of one thread: vectors encoded,
-and codes scanned (in thousands of millions, 100 queries, k = 10), a second.
+report. Ours is LearnedEncoder(n_bytes), nothing else said. Bytes are all that is stored of a vector but its id: what
+`codec.n_bytes` says of ours, and `sa_code_size` of FAISS. 1@R is the part of the queries whose true nearest neighbour is
+among the first R results, 10@10 the part of the ten true nearest that are among the first ten. The whole base is
+scanned, and no float vectors are kept. Rates are of one thread: vectors encoded, and codes scanned (in thousands of
+millions, 100 queries, k = 10), a second.
 """
 
 import argparse
@@ -19,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 from timing import options, write_json
 
-from antisparse import AntiSparseEncoder, CodeBase
+from antisparse import CodeBase, LearnedEncoder
 from antisparse.datasets import Dataset, read_dataset
-from antisparse.evaluation import exact_neighbors, recall_at
+from antisparse.evaluation import exact_neighbors, intersection_recall, recall_at
 
 Row = dict[str, Any]
 SAMPLE, FEW = 5_000, 100  # vectors that encoding rates are measured on, and queries for those of the scan
@@ -29,39 +31,24 @@ DEPTH = 100
 THREADS = faiss.omp_get_max_threads()
 
 
-def split(n_bytes: int, learn: int) -> dict[str, Any]:
-    """How bytes are split: rules found on learning vectors alone.
-
-    Words up to 16 bytes, half a byte of bias in 8. Beyond, signs; with a mean where there are some 80 learning vectors
-    for each, or they fit these and not the base, and then with a scale.
-    """
-    if n_bytes <= 8:
-        return {"frame": "words", "n_bits": 8 * n_bytes - 4, "bias": "half"}
-    if n_bytes <= 16:
-        return {"frame": "words", "n_bits": 8 * (n_bytes - 1)}
-    means = 256 if learn >= 80 * 256 else 1
-    return {"n_bits": 8 * (n_bytes - 1 - 2 * (means > 1)), "means": means, "scale": means > 1}
-
-
 def ours(data: Dataset, n_bytes: int, seeds: int) -> Row:
     """Our recall, mean and standard deviation over seeds, and the encoding rate of one thread."""
     recalls, base = [], np.asarray(data.base)
-    parameters = split(n_bytes, len(np.asarray(data.learn)))
     for seed in range(seeds):
         start = time.perf_counter()
-        encoder = AntiSparseEncoder(**parameters, random_state=seed).fit(data.learn)
+        codec = LearnedEncoder(n_bytes, random_state=seed).fit(data.learn).codec_
         trained = time.perf_counter()
-        codes = CodeBase(encoder, encoder.transform(base))
+        assert codec.n_bytes == n_bytes
+        codes = CodeBase(codec, codec.encode(base))
         assert codes.bytes_per_vector == n_bytes
         recalls.append(scores(codes.search(data.query, DEPTH)[1], data))
-    encoder.set_params(n_threads=1)
     row: Row = {
-        "name": "antisparse " + " ".join(f"{key}={value}" for key, value in parameters.items()),
+        "name": f"antisparse: {codec.summary}",
         "bytes": n_bytes,
         "recall": np.mean(recalls, axis=0).tolist(),
         "deviation": np.std(recalls, axis=0).tolist(),
         "train_s": trained - start,
-        "encode_per_s": rate(encoder.transform, base[:SAMPLE]),
+        "encode_per_s": rate(lambda X: codec.encode(X, n_threads=1), base[:SAMPLE]),
         "scan_per_s": rate(lambda Q: codes.search(Q, 10, n_threads=1), np.asarray(data.query)[:FEW]) * len(base),
     }
     return row
@@ -103,8 +90,9 @@ def rate(function: Any, X: npt.NDArray[Any]) -> float:
 
 
 def scores(ids: npt.NDArray[Any], data: Dataset) -> list[float]:
-    """recall@1, @10 and @100."""
-    return [recall_at(ids, np.asarray(data.neighbors), R) for R in (1, 10, 100)]
+    """1@1, 1@10, 1@100 and 10@10."""
+    neighbors = np.asarray(data.neighbors)
+    return [*(recall_at(ids, neighbors, R) for R in (1, 10, 100)), intersection_recall(ids, neighbors, 10)]
 
 
 def peers_of(d: int, n_bytes: int, slow: bool) -> list[str]:
@@ -133,17 +121,19 @@ def small_set() -> Dataset:
 def first(data: Dataset, n: int) -> Dataset:
     """The set with the first n vectors of its base, and their own true neighbours."""
     base = np.asarray(data.base)[:n]
-    return Dataset(base, data.learn, data.query, exact_neighbors(base, data.query, 1)[1], f"{data.name}, first {n:,}")
+    return Dataset(base, data.learn, data.query, exact_neighbors(base, data.query, 100)[1], f"{data.name}, first {n:,}")
 
 
 def measure(data: Dataset, arguments: argparse.Namespace) -> list[Row]:
     """All methods on one set, printed as they come."""
     base = np.asarray(data.base)
     print(f"\n{data.name}: {len(base):,} x {base.shape[1]}, {len(np.asarray(data.query)):,} queries")
-    print(f"{'bytes':>5} {'recall@1':>9} {'@10':>6} {'@100':>6} {'train s':>8} {'encode/s':>9} {'Gscan/s':>8}  method")
+    print(
+        f"{'bytes':>5} {'1@1':>6} {'1@10':>6} {'1@100':>6} {'10@10':>6} {'train s':>8} {'encode/s':>9} {'Gscan/s':>8}  method"
+    )
     rows = []
     jobs: list[tuple[str | None, int]] = []
-    for n_bytes in arguments.bytes or ([8, 16, 24, 32] if base.shape[1] <= 128 else [16, 32, 56]):
+    for n_bytes in arguments.bytes or ([8, 16, 24, 32] if base.shape[1] <= 128 else [16, 32, 48, 56]):
         jobs += [(None, n_bytes)] + [(name, n_bytes) for name in peers_of(base.shape[1], n_bytes, arguments.slow)]
     jobs += [("RaBitQ1", 0)]
     jobs = [job for job in jobs if job[0] is None or re.search(arguments.peers, job[0])]
@@ -154,9 +144,11 @@ def measure(data: Dataset, arguments: argparse.Namespace) -> list[Row]:
         row["set"] = data.name
         rows.append(row)
         recall = row["recall"]
-        spread = "".join(f" ±{v:.3f}" for v in row.get("deviation", [])[:2]) if arguments.seeds > 1 else ""
+        spread = ""
+        if arguments.seeds > 1 and "deviation" in row:
+            spread = " (deviations " + ", ".join(f"{v:.3f}" for v in row["deviation"]) + ")"
         print(
-            f"{row['bytes']:5d} {recall[0]:9.3f} {recall[1]:6.3f} {recall[2]:6.3f} {row['train_s']:8.1f} "
+            f"{row['bytes']:5d} " + " ".join(f"{value:6.3f}" for value in recall) + f" {row['train_s']:8.1f} "
             f"{row['encode_per_s']:9.0f} {row['scan_per_s'] / 1e9:8.2f}  {row['name']}{spread}",
             flush=True,
         )
@@ -164,14 +156,14 @@ def measure(data: Dataset, arguments: argparse.Namespace) -> list[Row]:
 
 
 def plot(rows: list[Row], path: Path) -> None:
-    """recall@1 and @10 against bytes, one line a kind of method."""
+    """1@1 and 10@10 against bytes, one line a kind of method."""
     from matplotlib.figure import Figure
 
     sets = list(dict.fromkeys(row["set"] for row in rows))
     figure = Figure(figsize=(11, 4.5 * len(sets)), layout="constrained")
     axes = figure.subplots(len(sets), 2, squeeze=False)
     for line, name in zip(axes, sets, strict=True):
-        for ax, place, R in zip(line, (0, 1), (1, 10), strict=True):
+        for ax, place, measure in zip(line, (0, 3), ("1@1", "10@10"), strict=True):
             kinds: dict[str, list[tuple[int, float]]] = {}
             for row in rows:
                 if row["set"] == name:
@@ -179,7 +171,7 @@ def plot(rows: list[Row], path: Path) -> None:
             for label, points in kinds.items():
                 mine = label == "antisparse"
                 ax.plot(*zip(*sorted(points), strict=True), "o-", lw=3 if mine else 1.2, label=label)
-            ax.set(xlabel="bytes a vector", ylabel=f"recall@{R}", title=name, ylim=(0, 1.02))
+            ax.set(xlabel="bytes a vector", ylabel=measure, title=name, ylim=(0, 1.02))
             ax.grid(True, color="#dddddd")
         line[0].legend(frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -202,7 +194,7 @@ def main() -> None:
     """Run everything and write the numbers."""
     parser = options(__doc__)
     parser.add_argument("folders", nargs="*", type=Path, help="data sets")
-    parser.add_argument("--bytes", nargs="+", type=int, help="8 16 24 32 up to 128 dimensions, 16 32 56 beyond")
+    parser.add_argument("--bytes", nargs="+", type=int, help="8 16 24 32 up to 128 dimensions, 16 32 48 56 beyond")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--peers", default="", help="those whose names this regular expression finds")
     parser.add_argument("--base", type=int, help="use so many vectors of the base")
