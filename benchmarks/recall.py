@@ -4,8 +4,8 @@
 
 A folder holds base, learn and query files (docs/datasets.md). Everything is trained on learn; queries are used once, to
 report. Ours is LearnedEncoder(n_bytes), nothing else said. Bytes are all that is stored of a vector but its id: what
-`codec.n_bytes` says of ours, and `sa_code_size` of FAISS. 1@R is the part of the queries whose true nearest neighbour is
-among the first R results, 10@10 the part of the ten true nearest that are among the first ten. The whole base is
+`codec.n_bytes` says of ours, and `sa_code_size` of FAISS. 1@R is the part of the queries whose true nearest neighbour
+is among the first R results, 10@10 the part of the ten true nearest that are among the first ten. The whole base is
 scanned, and no float vectors are kept. Rates are of one thread: vectors encoded, and codes scanned (in thousands of
 millions, 100 queries, k = 10), a second.
 """
@@ -128,9 +128,8 @@ def measure(data: Dataset, arguments: argparse.Namespace) -> list[Row]:
     """All methods on one set, printed as they come."""
     base = np.asarray(data.base)
     print(f"\n{data.name}: {len(base):,} x {base.shape[1]}, {len(np.asarray(data.query)):,} queries")
-    print(
-        f"{'bytes':>5} {'1@1':>6} {'1@10':>6} {'1@100':>6} {'10@10':>6} {'train s':>8} {'encode/s':>9} {'Gscan/s':>8}  method"
-    )
+    titles = ("1@1", "1@10", "1@100", "10@10")
+    print("bytes " + " ".join(f"{title:>6}" for title in titles) + "  train s  encode/s  Gscan/s  method")
     rows = []
     jobs: list[tuple[str | None, int]] = []
     for n_bytes in arguments.bytes or ([8, 16, 24, 32] if base.shape[1] <= 128 else [16, 32, 48, 56]):

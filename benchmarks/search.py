@@ -18,11 +18,11 @@ from typing import Any
 
 import faiss
 import numpy as np
+from antisparse.forms import round_weights
 from timing import best, in_turn, options, write_json
 
 from antisparse import _core
 from antisparse.codes import scan_blocks
-from antisparse.forms import round_weights
 
 RNG = np.random.default_rng(0)
 

@@ -56,7 +56,7 @@ def _cells(text: str) -> int | str:
 def _build(given: argparse.Namespace, command: str) -> int:
     from antisparse.encoders import LearnedEncoder
     from antisparse.index import Index
-    from antisparse.index.build import auto_cells, check_new_path, make_index
+    from antisparse.index.build import appearing, cell_count, check_new_path
 
     integer(given.bytes, "--bytes", 1)
     integer(given.seed, "--seed", 0, 2**32)
@@ -67,23 +67,20 @@ def _build(given: argparse.Namespace, command: str) -> int:
     check_new_path(given.out, "-o")
     X = read_part(given.vectors, "base", "VECTORS", given.column)
     train = _training_vectors(X, given)
-    cells = auto_cells(len(X), len(train)) if given.cells == "auto" else given.cells
     encoder = LearnedEncoder(
         given.bytes,
         metric=given.metric,
         symbols=given.symbols,
-        cells=None if cells == 1 else cells,
+        cells=cell_count(given.cells, len(X), len(train)),
         effort=given.effort,
         verbose=on_terminal(),
         random_state=given.seed,
         n_threads=given.threads,
     ).fit(train)
 
-    def fill(index: Index) -> None:
+    with appearing(given.out) as folder, Index.create(folder, encoder, n_threads=given.threads) as index:
         with bar("adding", len(X)) as done:
             index.add(batches(X, given.metric, done))
-
-    with make_index(Index, given.out, encoder.codec_, fill, given.threads) as index:
         made = {"trained": len(train), **index.stats()}
     if given.json:
         print(json.dumps({"command": command, "index": str(given.out), **made}, indent=2))

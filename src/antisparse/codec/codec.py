@@ -11,21 +11,26 @@ import numpy.typing as npt
 
 from antisparse._arrays import Float64Array, finite, thread_count, vectors
 from antisparse._progress import track
-from antisparse.codec.bias import Bias, BiasNibble
-from antisparse.codec.cells import Cells
-from antisparse.codec.codebooks import Codebooks
+from antisparse.codec.fields import (
+    CLASSES,
+    AnySymbols,
+    Bias,
+    BiasNibble,
+    Cells,
+    FixedLength,
+    Reduction,
+    Scale,
+    ScaleByte,
+)
+from antisparse.codec.files import digest, dumps, loads, replace_file
 from antisparse.codec.frozen import Frozen
 from antisparse.codec.layout import RowLayout
-from antisparse.codec.reduction import Reduction
-from antisparse.codec.scale import FixedLength, Scale, ScaleByte
-from antisparse.codec.signs import ProjectedSigns, SpectralSigns
 from antisparse.codec.symbols import combine
 from antisparse.codes import Codes
-from antisparse.errors import InputError, InputTypeError
+from antisparse.errors import FormatError, InputError, InputTypeError
 from antisparse.metrics import METRICS, Metric, MetricName, metric_named
 
 Labels = npt.NDArray[np.int64]
-AnySymbols = ProjectedSigns | SpectralSigns | Codebooks
 
 _KINDS: dict[str, Any] = {
     "reduction": Reduction,
@@ -251,8 +256,6 @@ class Codec(Frozen):
     @cached_property
     def digest(self) -> str:
         """A SHA-256 of all that it holds: equal for equal codecs, on any machine."""
-        from antisparse.codec.files import digest
-
         return digest(self)
 
     def __eq__(self, other: object) -> bool:
@@ -261,18 +264,29 @@ class Codec(Frozen):
     def __hash__(self) -> int:
         return hash(self.digest)
 
+    def to_bytes(self) -> bytes:
+        """All that it holds, as `save` writes it."""
+        return dumps(self)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Codec":
+        """The codec that `to_bytes` gave; FormatError if the bytes are damaged, or of another version."""
+        codec = loads(data, {**CLASSES, cls.__name__: cls})
+        if not isinstance(codec, cls):
+            raise FormatError("it does not hold a codec")
+        return codec
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the codec to one file, at once or not at all."""
-        from antisparse.codec.files import save
-
-        save(self, Path(path))
+        replace_file(Path(path), self.to_bytes())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Codec":
         """Read a codec that `save` wrote; FormatError if the file is damaged, or of another version."""
-        from antisparse.codec.files import load
-
-        return load(Path(path))
+        try:
+            return cls.from_bytes(Path(path).read_bytes())
+        except FormatError as error:
+            raise FormatError(f"{path}: {error}") from None
 
     @property
     def summary(self) -> str:

@@ -15,35 +15,18 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
-from antisparse.codec.bias import BiasByte, BiasNibble
-from antisparse.codec.cells import Cells
-from antisparse.codec.codebooks import Codebooks
-from antisparse.codec.codec import Codec
-from antisparse.codec.reduction import Reduction
-from antisparse.codec.scale import FixedLength, ScaleByte
-from antisparse.codec.signs import LearnedSigns, ProjectedSigns, SpectralSigns, SpreadSigns
 from antisparse.errors import AntisparseError, FormatError, StorageError
-from antisparse.frames import BlockFrame
 
 FORMAT, VERSION = "antisparse-codec", 1
-# Every class whose values a file may hold, by the name it has there.
-_CLASSES: dict[str, type] = {
-    cls.__name__: cls
-    for cls in (
-        *(Codec, Reduction, Cells, Codebooks, BlockFrame),
-        *(ProjectedSigns, SpreadSigns, LearnedSigns, SpectralSigns),
-        *(ScaleByte, FixedLength, BiasByte, BiasNibble),
-    )
-}
 Tensors = dict[str, npt.NDArray[Any]]
 
 
-def save(codec: Codec, path: Path) -> None:
-    """Write a codec to one file, at once or not at all."""
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file at once or not at all."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with open(temporary, "wb") as file:
-            file.write(dumps(codec))
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -53,15 +36,7 @@ def save(codec: Codec, path: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def load(path: Path) -> Codec:
-    """Read a codec that `save` wrote."""
-    try:
-        return loads(path.read_bytes())
-    except FormatError as error:
-        raise FormatError(f"{path}: {error}") from None
-
-
-def digest(codec: Codec) -> str:
+def digest(codec: Any) -> str:
     """A SHA-256 of all that a codec holds."""
     text, tensors = _content(codec)
     found = hashlib.sha256(text.encode())
@@ -71,8 +46,8 @@ def digest(codec: Codec) -> str:
     return found.hexdigest()
 
 
-def dumps(codec: Codec) -> bytes:
-    """What `save` writes."""
+def dumps(codec: Any) -> bytes:
+    """A codec as the bytes of a file."""
     text, tensors = _content(codec)
     header = {
         "format": FORMAT,
@@ -85,8 +60,8 @@ def dumps(codec: Codec) -> bytes:
     return data
 
 
-def loads(data: bytes) -> Codec:
-    """The codec in the bytes of a file; FormatError if they hold none."""
+def loads(data: bytes, classes: dict[str, type]) -> Any:
+    """The value in the bytes of a file, made of these classes alone; FormatError if they hold none."""
     try:
         header = _header(data)
         if header.get("format") == "antisparse-encoder":
@@ -104,10 +79,7 @@ def loads(data: bytes) -> Codec:
         text = header["content"]
         if str(_checksum(text, tensors)) != header.get("crc32"):
             raise FormatError("its checksum does not match: the file is damaged")
-        codec = _restore(json.loads(text), tensors)
-        if not isinstance(codec, Codec):
-            raise FormatError("it does not hold a codec")
-        return codec
+        return _restore(json.loads(text), tensors, classes)
     except FormatError:
         raise
     except (
@@ -123,7 +95,7 @@ def loads(data: bytes) -> Codec:
         raise FormatError(f"not a sound codec file ({error})") from None
 
 
-def _content(codec: Codec) -> tuple[str, Tensors]:
+def _content(codec: Any) -> tuple[str, Tensors]:
     tensors: Tensors = {}
     return json.dumps(_store(codec, "codec", tensors), sort_keys=True), tensors
 
@@ -152,15 +124,15 @@ def _store(value: Any, name: str, tensors: Tensors) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _restore(value: Any, tensors: Tensors) -> Any:
+def _restore(value: Any, tensors: Tensors, classes: dict[str, type]) -> Any:
     if isinstance(value, list):
-        return tuple(_restore(part, tensors) for part in value)
+        return tuple(_restore(part, tensors, classes) for part in value)
     if not isinstance(value, dict):
         return value
     if "tensor" in value:
         return tensors[value["tensor"]]
-    cls = _CLASSES[value["class"]]
-    return cls(**{key: _restore(part, tensors) for key, part in value.items() if key != "class"})
+    parts = {key: _restore(part, tensors, classes) for key, part in value.items() if key != "class"}
+    return classes[value["class"]](**parts)
 
 
 def _checksum(text: str, tensors: Tensors) -> int:

@@ -5,14 +5,13 @@ from typing import Any, Literal
 import numpy as np
 
 from antisparse._arrays import Float64Array, boolean, choice, integer, thread_count
-from antisparse.codec import BiasByte, BiasNibble, Cells, Codebooks, Codec, LearnedSigns, Reduction, ScaleByte
+from antisparse.codec import BiasByte, BiasNibble, Cells, Codec, Reduction, ScaleByte
 from antisparse.codec.symbols import combine
 from antisparse.encoders.base import Encoder
 from antisparse.errors import InputError, InputTypeError
 from antisparse.learning.choose import best_alpha
-from antisparse.learning.codebooks import learn_codebooks
-from antisparse.learning.frames import learn_frame
-from antisparse.learning.split import SYMBOLS, Split, choose_split
+from antisparse.learning.split import Split, choose_split
+from antisparse.learning.symbols import SYMBOLS, Order
 from antisparse.metrics import METRICS, MetricName
 
 _RANKED = 22_000  # training vectors that the bias is fitted on, of which an eleventh asks
@@ -70,7 +69,7 @@ class LearnedEncoder(Encoder):
         n_bytes: int = 16,
         *,
         metric: MetricName = "l2",
-        symbols: Literal["auto", "codebooks", "signs"] = "auto",
+        symbols: str = "auto",
         cells: int | None = None,
         effort: Literal[1, 2, 3] = 2,
         train: int = 100_000,
@@ -105,7 +104,8 @@ class LearnedEncoder(Encoder):
             raise InputError(f"cells = {split.cells}, but X has {len(X)} vectors; lower it or fit on more vectors")
         reduction = Reduction(X.mean(axis=0))
         Y = reduction.reduce(X, 1)
-        symbols, means = self._symbols(Y, split, nibbles, random)
+        order = Order(nibbles, split.cells, split.scale, self.effort, random, self.n_threads, self.verbose)
+        symbols, means = SYMBOLS[split.symbols](Y, order)
         cells = Cells(means) if split.cells > 1 else None
         if cells is None:  # then it is part of the mean that is taken off
             reduction = Reduction(reduction.mean + means[0])
@@ -124,22 +124,6 @@ class LearnedEncoder(Encoder):
         choice(self.symbols, "symbols", ("auto", *SYMBOLS))
         cells = None if self.cells is None else integer(self.cells, "cells", 1, 2**16 + 1)
         return choose_split(integer(self.n_bytes, "n_bytes", 1), n_train, self.metric, self.symbols, cells)
-
-    def _symbols(
-        self, Y: Float64Array, split: Split, nibbles: int, random: np.random.RandomState
-    ) -> tuple[Codebooks | LearnedSigns, Float64Array]:
-        """The symbols fitted to centred vectors, and the means they are relative to."""
-        options: dict[str, Any] = {
-            "means": split.cells,
-            "random_state": random,
-            "n_threads": self.n_threads,
-            "progress": self.verbose,
-        }
-        if split.symbols == "codebooks":
-            learned = learn_codebooks(Y, nibbles, **options)
-            return Codebooks(learned.matrix, self.effort), learned.means
-        learned = learn_frame(Y, 4 * nibbles, scale=split.scale, **options)
-        return LearnedSigns(learned.matrix, self.effort, learned.norm), learned.means
 
 
 class _Fit:

@@ -9,11 +9,12 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import Float64Array, boolean, thread_count
+from antisparse._arrays import Float64Array, boolean, integer, thread_count
 from antisparse.codec.codec import Codec, codec_of
 from antisparse.codec.queries import Method, Query
 from antisparse.codes import Codes
 from antisparse.errors import InputError, UnsupportedError
+from antisparse.index.build import Source, appearing, cell_count, check_new_path
 from antisparse.index.manifest import read_manifest
 from antisparse.index.snapshot import Originals, Snapshot, id_array
 from antisparse.index.store import FolderStore, MemoryStore, copy_snapshot, new_folder
@@ -85,9 +86,29 @@ class Index:
         n_threads : int, optional
             All available CPUs by default.
         """
-        from antisparse.index.build import build
+        from antisparse.encoders.learned import LearnedEncoder
 
-        return build(cls, X, n_bytes, path, metric, ids, cells, train, progress, random_state, n_threads)
+        thread_count(n_threads)
+        boolean(progress, "progress")
+        if path is not None:
+            check_new_path(Path(path))
+        source = Source.of(X, integer(train, "train", 1))
+        encoder = LearnedEncoder(
+            n_bytes,
+            metric=metric,
+            cells=cell_count(cells, source.total, min(len(source.train), train)),
+            train=train,
+            verbose=progress,
+            random_state=random_state,
+            n_threads=n_threads,
+        ).fit(source.train)
+        if path is None:
+            index = cls.create(None, encoder, n_threads=n_threads)
+            index.add(source.shown(progress), ids)
+            return index
+        with appearing(Path(path)) as folder, cls.create(folder, encoder, n_threads=n_threads) as index:
+            index.add(source.shown(progress), ids)
+        return cls.open(path, n_threads=n_threads)
 
     @classmethod
     def create(

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from antisparse.codec.codec import Codec
-from antisparse.codec.files import dumps, loads
 from antisparse.errors import FormatError, InputError, LockedError, StorageError, UnsupportedError
 from antisparse.index.files import TEMPORARY, ArrayFile, discard, open_file, sync_folder, write_file
 from antisparse.index.manifest import FILES, NAME, FileEntry, Manifest, SegmentEntry, read_manifest
@@ -73,8 +72,8 @@ class FolderStore:
 
     def create(self, codec: Codec) -> Snapshot:
         """A new index without codes."""
-        data = dumps(codec)
-        codec = loads(data)  # what is acknowledged can be opened again
+        data = codec.to_bytes()
+        codec = Codec.from_bytes(data)  # what is acknowledged can be opened again
         name = f"codec-{secrets.token_hex(4)}.safetensors"
         write_file(self.folder, name, [data])
         self._manifest = Manifest(FileEntry(name, len(data), zlib.crc32(data)))
@@ -128,7 +127,7 @@ class FolderStore:
         if zlib.crc32(data) != entry.crc32:
             raise FormatError(f"{path} is not the codec that the manifest names: it is damaged")
         try:
-            return Searcher(loads(data))
+            return Searcher(Codec.from_bytes(data))
         except FormatError as error:
             raise FormatError(f"{path}: {error}") from None
 

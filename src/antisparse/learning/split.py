@@ -5,11 +5,10 @@ from typing import Literal
 
 from antisparse._arrays import boolean, choice, integer
 from antisparse.errors import InputError
+from antisparse.learning.symbols import SYMBOLS
 from antisparse.metrics import MetricName, metric_named
 
-SymbolKind = Literal["codebooks", "signs"]
 BiasKind = Literal["byte", "nibble", "none"]
-SYMBOLS: tuple[str, ...] = ("codebooks", "signs")
 
 _MEANS, _PER_MEAN = 256, 80  # with fewer training vectors a mean, means fit these and not the base
 
@@ -29,7 +28,7 @@ class Split:
         "none" suits inner products alone.
     """
 
-    symbols: SymbolKind
+    symbols: str
     cells: int = 1
     scale: bool = False
     bias: BiasKind = "byte"
@@ -67,5 +66,5 @@ def choose_split(
     """
     choice(symbols, "symbols", ("auto", *SYMBOLS))
     has_bias = metric_named(metric).centres
-    kind: SymbolKind = "signs" if symbols == "signs" else "codebooks"
+    kind = "codebooks" if symbols == "auto" else symbols
     return Split(kind, cells or 1, False, ("nibble" if n_bytes <= 8 else "byte") if has_bias else "none")

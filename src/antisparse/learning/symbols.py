@@ -1,0 +1,70 @@
+"""Symbols fitted to training vectors: one entry a kind that a code can be made of."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from antisparse._arrays import Float64Array
+from antisparse.codec.codebooks import Codebooks
+from antisparse.codec.fields import AnySymbols
+from antisparse.codec.signs import LearnedSigns
+from antisparse.learning.codebooks import learn_codebooks
+from antisparse.learning.frames import learn_frame
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is wanted of symbols.
+
+    Attributes
+    ----------
+    nibbles : int
+        The room there is in a code.
+    cells : int
+        Means that vectors are coded relative to.
+    scale : bool
+        Every vector has a scale of its own.
+    effort : {1, 2, 3}
+        How long the symbols of a vector are sought.
+    """
+
+    nibbles: int
+    cells: int
+    scale: bool
+    effort: int
+    random_state: np.random.RandomState
+    n_threads: int | None
+    progress: bool
+
+
+def _codebooks(Y: Float64Array, wanted: Order) -> tuple[AnySymbols, Float64Array]:
+    learned = learn_codebooks(
+        Y,
+        wanted.nibbles,
+        means=wanted.cells,
+        random_state=wanted.random_state,
+        n_threads=wanted.n_threads,
+        progress=wanted.progress,
+    )
+    return Codebooks(learned.matrix, wanted.effort), learned.means
+
+
+def _signs(Y: Float64Array, wanted: Order) -> tuple[AnySymbols, Float64Array]:
+    learned = learn_frame(
+        Y,
+        4 * wanted.nibbles,
+        means=wanted.cells,
+        scale=wanted.scale,
+        random_state=wanted.random_state,
+        n_threads=wanted.n_threads,
+        progress=wanted.progress,
+    )
+    return LearnedSigns(learned.matrix, wanted.effort, learned.norm), learned.means
+
+
+# From centred training vectors to symbols, and the means that these are relative to.
+SYMBOLS: dict[str, Callable[[Float64Array, Order], tuple[AnySymbols, Float64Array]]] = {
+    "codebooks": _codebooks,
+    "signs": _signs,
+}
