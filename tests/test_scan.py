@@ -301,9 +301,7 @@ def test_limits_that_leave_the_range_of_float_prune_nothing(isa: str) -> None:
 
 def test_scales_that_are_all_zero(isa: str) -> None:
     columns = _core.CodeColumns(np.zeros((4, 1, 32), np.uint8), 100, scales=np.zeros(128, np.float32))
-    queries = _core.QueryTables(
-        np.ones((1, 2, 16), np.int32), np.ones(1), np.full((1, 1), 2.0), base=np.full(1, -3.0)
-    )
+    queries = _core.QueryTables(np.ones((1, 2, 16), np.int32), np.ones(1), np.full((1, 1), 2.0), base=np.full(1, -3.0))
     scores, ids = columns.search(queries, 3, 1)
     assert ids.tolist() == [[0, 1, 2]] and scores.tolist() == [[2.0] * 3]
 
