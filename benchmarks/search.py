@@ -5,7 +5,8 @@
 One million random codes of 64 to 512 bits, 100 queries, k = 10 (and others at 128 bits), one thread for both sides,
 best of nine, in turn. The peers are IndexBinaryFlat for hamming; fast-scan PQ with as many bits, and fast-scan RaBitQ
 with as many dimensions as we have bits, for asymmetric and reconstruction. Codes and vectors are random: the scans'
-work does not depend on what they find, but for the few codes that pass the pruning.
+work does not depend on what they find, but for the few codes that pass the pruning. Our queries are tables that are
+made before the clock starts; "with tables" counts the making of them, from integer weights, too.
 """
 
 import ctypes
@@ -33,18 +34,50 @@ def bandwidth() -> float:
     return data.nbytes / best(5, data.max)
 
 
-def terms(n: int) -> np.ndarray[Any, np.dtype[np.float32]]:
+def scales(n: int) -> np.ndarray[Any, np.dtype[np.float32]]:
     """Per-vector scales as an encoder's: a tenth of spread."""
     padded = np.zeros(-(-n // 32) * 32, np.float32)
-    padded[:n] = -np.abs(RNG.normal(1, 0.08, n))
+    padded[:n] = np.abs(RNG.normal(1, 0.08, n))
     return padded
+
+
+class Method:
+    """One way to search: codes, and queries by integer weights of signs times a unit each."""
+
+    def __init__(self, columns: _core.CodeColumns, weights: Any, units: Any, scaled: bool) -> None:
+        self.columns, self.weights, self.units, self.scaled = columns, weights, units, scaled
+        self.tables = self.make()
+        self.first = self.make(slice(0, 1))
+
+    def make(self, rows: slice = slice(None)) -> _core.QueryTables:
+        """The queries as tables; a scaled dot product is s_i (peak - 2 unit D), and the least of 1 less it wins."""
+        weights, units = self.weights[rows], self.units[rows]
+        tables = _core.sign_tables(weights, weights.shape[1] // 4)
+        if not self.scaled:
+            return _core.QueryTables(tables, units, np.zeros((len(weights), 1)))
+        peaks = np.abs(weights).sum(axis=1, dtype=np.int64) * units
+        return _core.QueryTables(tables, 2 * units, np.ones((len(weights), 1)), base=-peaks)
+
+    def search(self, k: int, threads: int = 1) -> Any:
+        """By tables made before."""
+        return self.columns.search(self.tables, k, threads)
+
+    def whole(self, k: int) -> Any:
+        """By tables made now."""
+        return self.columns.search(self.make(), k, 1)
+
+    def alone(self, k: int) -> Any:
+        """The first query."""
+        return self.columns.search(self.first, k, 1)
 
 
 def table(n: int, queries: int, repeats: int) -> list[dict[str, Any]]:
     """Every method at every length, and several k at 128 bits."""
     rate = bandwidth()
     print(f"{n} codes, {queries} queries, one thread, best of {repeats}; memory reads {rate / 1e9:.1f} GB/s\n")
-    print(f"{'bits':>5} {'k':>5} {'method':>15} {'ms/query':>9} {'Gcodes/s':>9} {'GB/s':>6}  times the peers")
+    print(
+        f"{'bits':>5} {'k':>5} {'method':>15} {'ms/query':>9} {'with tables':>11} {'Gcodes/s':>9} {'GB/s':>6}  times the peers"
+    )
     rows = [row for bits in (64, 128, 256, 512) for row in one_length(bits, n, queries, repeats)]
     print("\nGB/s counts each code once a query: batches share a pass, so it may exceed the memory's.")
     for row in rows:
@@ -61,10 +94,14 @@ def one_length(bits: int, n: int, queries: int, repeats: int) -> Iterator[dict[s
     codes = RNG.integers(0, 256, (n, bits // 8), dtype=np.uint8)
     query_codes = RNG.integers(0, 256, (queries, bits // 8), dtype=np.uint8)
     signs, ones = np.unpackbits(query_codes, axis=1).astype(np.int32) * 2 - 1, np.ones(queries)
-    weights, units = round_weights(RNG.standard_normal((queries, bits)))
+    weights, units = _core.round_rows(RNG.standard_normal((queries, bits)), 0.0)
     blocks = scan_blocks(codes)
-    plain = _core.ScanBase(blocks, n, bits, None, None, 0.0)
-    termed = _core.ScanBase(blocks, n, bits, terms(n), None, 1.0)
+    plain, scaled = _core.CodeColumns(blocks, n), _core.CodeColumns(blocks, n, scales=scales(n))
+    methods = {
+        "hamming": Method(plain, signs, ones, False),
+        "asymmetric": Method(plain, weights, units, False),
+        "reconstruction": Method(scaled, weights, units, True),
+    }
     flat = faiss.IndexBinaryFlat(bits)
     flat.add(codes)
     peers = {name: real_peer(name, bits, n) for name in (f"PQ{bits // 4}x4fs", "RaBitQfs")}
@@ -72,26 +109,23 @@ def one_length(bits: int, n: int, queries: int, repeats: int) -> Iterator[dict[s
     for k in (1, 10, 100, 1000) if bits == 128 else (10,):
         jobs: dict[str, Any] = {"IndexBinaryFlat": partial(flat.search, query_codes, k)}
         jobs |= {name: partial(index.search, Q, k) for name, index in peers.items()}
-        methods = {
-            "hamming": (plain, signs, ones),
-            "asymmetric": (plain, weights, units),
-            "reconstruction": (termed, weights, units),
-        }
-        jobs |= {method: partial(base.search, w, u, k, 1) for method, (base, w, u) in methods.items()}
+        jobs |= {name: partial(method.search, k) for name, method in methods.items()}
+        jobs |= {f"{name} with tables": partial(method.whole, k) for name, method in methods.items()}
         times = in_turn(repeats, jobs)
-        for method, (base, w, u) in methods.items():
+        for method, ours in methods.items():
             seconds = times[method]
-            size = bits // 8 + (4 if base is termed else 0)
+            size = bits // 8 + (4 if ours.scaled else 0)
             row: dict[str, Any] = {"bits": bits, "k": k, "method": method, "ms": seconds / queries * 1e3}
+            row["ms_with_tables"] = times[f"{method} with tables"] / queries * 1e3
             row["gcodes_per_s"] = n * queries / seconds / 1e9
             names = ["IndexBinaryFlat"] if method == "hamming" else list(peers)
             row["ratios"] = {name: times[name] / seconds for name in names}
             if bits == 128 and k == 10:
                 # A second CPU is the first thing a busy machine takes away: many tries.
                 turns: dict[str, Any] = {
-                    "one": partial(base.search, w, u, k, 1),
-                    "two": partial(base.search, w, u, k, 2),
-                    "alone": partial(base.search, w[:1], u[:1], k, 1),
+                    "one": partial(ours.search, k, 1),
+                    "two": partial(ours.search, k, 2),
+                    "alone": partial(ours.alone, k),
                     "peer": partial(flat.search, query_codes[:1], k),
                 }
                 more = in_turn(8 * repeats, turns)
@@ -101,7 +135,8 @@ def one_length(bits: int, n: int, queries: int, repeats: int) -> Iterator[dict[s
                     row["ratios"]["IndexBinaryFlat, a single query"] = more["peer"] / more["alone"]
             text = ", ".join(f"{value:.2f} {name}" for name, value in row["ratios"].items())
             rate = row["gcodes_per_s"]
-            print(f"{bits:5d} {k:5d} {method:>15} {row['ms']:9.3f} {rate:9.2f} {rate * size:6.1f}  {text}", flush=True)
+            both = f"{row['ms']:9.3f} {row['ms_with_tables']:11.3f}"
+            print(f"{bits:5d} {k:5d} {method:>15} {both} {rate:9.2f} {rate * size:6.1f}  {text}", flush=True)
             yield row
 
 
@@ -118,14 +153,14 @@ def real_peer(name: str, d: int, n: int) -> Any:
 def memory(n: int, queries: int) -> float:
     """MB that searching adds to the peak of the process, above the codes."""
     codes = RNG.integers(0, 256, (n, 16), dtype=np.uint8)
-    base = _core.ScanBase(scan_blocks(codes), n, 128, terms(n), None, 1.0)
-    weights, units = round_weights(RNG.standard_normal((queries, 128)))
+    columns = _core.CodeColumns(scan_blocks(codes), n, scales=scales(n))
+    ours = Method(columns, *_core.round_rows(RNG.standard_normal((queries, 128)), 0.0), True)
     if hasattr(ctypes.CDLL(None), "malloc_trim"):
         ctypes.CDLL(None).malloc_trim(0)
     before = resident()
     peak = before
     for k in (10, 1000):
-        base.search(weights, units, k, 2)
+        ours.search(k, 2)
         peak = max(peak, resident())
     return (peak - before) / 2**20
 

@@ -39,6 +39,11 @@ class Case:
         self.steps, self.base = steps, base
         self.column = dict(column)  # by row: scales, or inverse_scales with a low and a step
 
+    def __repr__(self):
+        options = {"n": self.n, "tables": self.tables.shape, "units": self.units[:3], "offsets": self.offsets[:3]}
+        options |= {"base": self.base, "steps": self.steps, "column": self.column, "in cells": self.in_cells}
+        return f"Case({options})"
+
     def scores(self):
         """(n, queries): D as an exact integer, and each operation rounded once."""
         nibbles = np.empty((self.n, 2 * self.codes.shape[1]), np.intp)
@@ -220,7 +225,7 @@ def test_probes_and_ids_left_out_equal_the_oracle(name: str, drawn, k: int, shar
         allowed = rng.random(case.n) < share
         if case.in_cells:
             count = data.draw(st.integers(1, case.n_cells))
-            probes = np.array([rng.permutation(case.n_cells)[:count] for _ in range(case.queries)])
+            probes = np.array([rng.permutation(case.n_cells)[:count] for _ in range(case.queries)], np.int64)
             probes = probes.reshape(case.queries, count)
             agree(case, k, probes=probes)
             agree(case, k, probes=probes, allowed=allowed)
@@ -296,9 +301,7 @@ def test_limits_that_leave_the_range_of_float_prune_nothing(isa: str) -> None:
 
 def test_scales_that_are_all_zero(isa: str) -> None:
     columns = _core.CodeColumns(np.zeros((4, 1, 32), np.uint8), 100, scales=np.zeros(128, np.float32))
-    queries = _core.QueryTables(
-        np.ones((1, 2, 16), np.int32), np.ones(1), np.full((1, 1), 2.0), base=np.full(1, -3.0)
-    )
+    queries = _core.QueryTables(np.ones((1, 2, 16), np.int32), np.ones(1), np.full((1, 1), 2.0), base=np.full(1, -3.0))
     scores, ids = columns.search(queries, 3, 1)
     assert ids.tolist() == [[0, 1, 2]] and scores.tolist() == [[2.0] * 3]
 

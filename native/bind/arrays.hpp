@@ -16,6 +16,10 @@
 #include <stdexcept>
 #include <utility>
 
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
 namespace antisparse::bind {
 
 namespace nb = nanobind;
@@ -38,9 +42,24 @@ nb::ndarray<nb::numpy, T> owned(std::unique_ptr<T[]> data, std::initializer_list
   return nb::ndarray<nb::numpy, T>(raw, shape, nb::capsule(raw, [](void* p) noexcept { delete[] static_cast<T*>(p); }));
 }
 
+// Asks for huge pages where memory is large, as NumPy does: the first touch of ordinary ones can cost more than all
+// that is done with them.
+inline void want_huge_pages([[maybe_unused]] void* memory, [[maybe_unused]] std::size_t bytes) {
+#ifdef __linux__
+  constexpr std::uintptr_t page = 4096, large = std::uintptr_t{4} << 20;
+  if (bytes < large) return;
+  const auto start = (reinterpret_cast<std::uintptr_t>(memory) + page - 1) / page * page;
+  const auto end = (reinterpret_cast<std::uintptr_t>(memory) + bytes) / page * page;
+  madvise(reinterpret_cast<void*>(start), end - start, MADV_HUGEPAGE);  // a wish: it may fail
+#endif
+}
+
+// Memory for an output, not yet written.
 template <class T>
 std::unique_ptr<T[]> array(std::size_t n) {
-  return std::unique_ptr<T[]>(new T[n]);
+  std::unique_ptr<T[]> memory(new T[n]);
+  want_huge_pages(memory.get(), n * sizeof(T));
+  return memory;
 }
 
 // The data of an optional array, or null.

@@ -11,8 +11,8 @@ namespace {
 class QueryTables {
  public:
   QueryTables(Array<std::int32_t, 3> tables, Vector<double> units, Matrix<double> offsets,
-              std::optional<Vector<double>> base, std::optional<Matrix<std::int64_t>> probes,
-              std::optional<Matrix<std::int32_t>> cell_steps)
+              const std::optional<Vector<double>>& base, const std::optional<Matrix<std::int64_t>>& probes,
+              const std::optional<Matrix<std::int32_t>>& cell_steps)
       : tables_(tables), units_(units), offsets_(offsets), base_(base), probes_(probes), cell_steps_(cell_steps) {
     const std::size_t count = tables.shape(0), visited = offsets.shape(1);
     const auto fits = [&](const auto& array) {
@@ -52,8 +52,8 @@ class BoundColumns {
  public:
   using Longs = std::optional<Vector<std::int64_t>>;
 
-  BoundColumns(Array<std::uint8_t, 3> blocks, std::size_t n, Longs ids, Longs cell_ends,
-               std::optional<Vector<float>> scales, std::optional<Vector<std::uint8_t>> inverse_scales,
+  BoundColumns(Array<std::uint8_t, 3> blocks, std::size_t n, const Longs& ids, const Longs& cell_ends,
+               const std::optional<Vector<float>>& scales, const std::optional<Vector<std::uint8_t>>& inverse_scales,
                double inverse_scale_low, double inverse_scale_step)
       : blocks_(checked(blocks, ids)),
         ids_(ids),
@@ -131,14 +131,14 @@ class BoundColumns {
 void bind_scan(nb::module_& m) {
   using Longs = BoundColumns::Longs;
   nb::class_<QueryTables>(m, "QueryTables", "Queries as tables of 16 integers for each nibble of a code.")
-      .def(nb::init<Array<std::int32_t, 3>, Vector<double>, Matrix<double>, std::optional<Vector<double>>,
-                    std::optional<Matrix<std::int64_t>>, std::optional<Matrix<std::int32_t>>>(),
+      .def(nb::init<Array<std::int32_t, 3>, Vector<double>, Matrix<double>, const std::optional<Vector<double>>&,
+                    const std::optional<Matrix<std::int64_t>>&, const std::optional<Matrix<std::int32_t>>&>(),
            "tables"_a.noconvert(), "units"_a.noconvert(), "offsets"_a.noconvert(), nb::kw_only(),
            "base"_a.noconvert().none() = nb::none(), "probes"_a.noconvert().none() = nb::none(),
            "cell_steps"_a.noconvert().none() = nb::none());
   nb::class_<BoundColumns>(m, "CodeColumns", "Codes as rows of nibbles, with ids, cells and at most one column.")
-      .def(nb::init<Array<std::uint8_t, 3>, std::size_t, Longs, Longs, std::optional<Vector<float>>,
-                    std::optional<Vector<std::uint8_t>>, double, double>(),
+      .def(nb::init<Array<std::uint8_t, 3>, std::size_t, const Longs&, const Longs&,
+                    const std::optional<Vector<float>>&, const std::optional<Vector<std::uint8_t>>&, double, double>(),
            "blocks"_a.noconvert(), "n"_a, nb::kw_only(), "ids"_a.noconvert().none() = nb::none(),
            "cell_ends"_a.noconvert().none() = nb::none(), "scales"_a.noconvert().none() = nb::none(),
            "inverse_scales"_a.noconvert().none() = nb::none(), "inverse_scale_low"_a = 0.0,

@@ -50,16 +50,6 @@ class FineTables {
   }
 
  private:
-  // The integer parts of entries * factor, below 4096, in halves.
-  static void split(const std::int32_t* entries, std::size_t count, float factor, std::uint8_t* high,
-                    std::uint8_t* low) {
-    for (std::size_t i = 0; i < count; ++i) {
-      const auto entry = static_cast<std::int32_t>(static_cast<float>(entries[i]) * factor);
-      high[i] = static_cast<std::uint8_t>(entry >> 6);
-      low[i] = static_cast<std::uint8_t>(entry & 63);
-    }
-  }
-
   double step_ = 1;
   std::size_t used_;
   Aligned<std::uint8_t> high_, low_;  // and zeros for a byte more

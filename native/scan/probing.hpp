@@ -16,7 +16,10 @@ class ProbeScan {
  public:
   explicit ProbeScan(const ScanJob& job) : job_(job), query_(job), longest_(longest_chunk(job)), masks_(longest_) {}
 
-  void scan(std::size_t query) {
+  // `next` is the query that follows, whose tables are asked for on the way.
+  void scan(std::size_t query, std::size_t next) {
+    const std::int32_t* soon = job_.queries.table(next);
+    for (std::size_t i = 0; i < 16 * job_.codes.nibbles(); i += 16) ask_for(soon + i);
     number_ = query;
     probe_ = 0;
     query_.start(query);
@@ -82,7 +85,7 @@ inline void scan_apart(const ScanJob& job) {
   run_tasks((job.queries.count + share - 1) / share, job.threads, [&] {
     return [&job, &order, probing = std::make_unique<ProbeScan>(job)](std::size_t task) {
       for (std::size_t i = task * share; i < std::min((task + 1) * share, job.queries.count); ++i)
-        probing->scan(order[i]);
+        probing->scan(order[i], order[std::min(i + 1, order.size() - 1)]);
     };
   });
 }

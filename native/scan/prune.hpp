@@ -5,8 +5,8 @@
 // codes. Wide sums have 16 bits, for long codes and for bounds that narrow ones cannot tell apart. Each instruction set
 // has a file of its own, with the same functions:
 //
-//   quantise        entries as bytes
-//   fine_sums       16-bit sums of entries in two halves (fine.hpp)
+//   quantise                   entries as bytes
+//   split, fine_sums           entries in two halves, and 16-bit sums of them (fine.hpp)
 //   prune_narrow, prune_wide   masks of the codes of some blocks that may pass
 #pragma once
 

@@ -14,6 +14,15 @@ inline void quantise(const std::int32_t* entries, std::size_t count, float facto
     out[i] = static_cast<std::uint8_t>(std::min(static_cast<float>(entries[i]) * factor, most));
 }
 
+// The integer parts of entries * factor, below 4096, in halves.
+inline void split(const std::int32_t* entries, std::size_t count, float factor, std::uint8_t* high, std::uint8_t* low) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto entry = static_cast<std::int32_t>(static_cast<float>(entries[i]) * factor);
+    high[i] = static_cast<std::uint8_t>(entry >> 6);
+    low[i] = static_cast<std::uint8_t>(entry & 63);
+  }
+}
+
 // The sums of the codes of a block; the last `linear` bytes count by their factors.
 inline void block_sums(const Codes& codes, std::size_t linear, std::size_t block, const Quantised& tables, int* sums) {
   const std::uint8_t* bytes = codes.blocks + block * codes.bytes * scan_block;

@@ -265,12 +265,13 @@ class ScanQuery {
     if (!fine_built_) fine_.build(exact_);
     fine_built_ = true;
     const double inverse = codes_.column() ? codes_.least_inverse : 1;
-    const double largest = std::abs(offset_) + (std::abs(base_) + unit_ * static_cast<double>(exact_.most())) / inverse;
+    const double inner = std::abs(base_) + unit_ * static_cast<double>(exact_.most());
+    const double largest = std::abs(offset_) + inner / inverse;
     fine_slope_ = static_cast<float>(unit_ * fine_.step());
     fine_base_ = static_cast<float>(codes_.column() ? base_ : offset_);
     rounding_ = 1e-6 * largest;
     rounded_off_ = fine_.slack() * unit_ * fine_.step() / inverse + 2 * rounding_;
-    return largest > 1e-30 && largest < 1e30;  // not where float could leave its range
+    return std::min(inner, largest) > 1e-30 && std::max(inner, largest) < 1e30;  // not where float leaves its range
   }
 
   // For the codes of a block no more than their score, but for rounding; infinity for those that cannot be found.
