@@ -272,8 +272,8 @@ class Index:
             for part in X:
                 rows = self._encode(part)
                 mine = None if given is None else given[at : at + len(rows)]
-                if mine is not None and len(mine) < len(rows):
-                    raise InputError(f"ids has {len(ids)} entries, but X has more vectors")
+                if given is not None and len(given) < at + len(rows):
+                    raise InputError(f"ids has {len(given)} entries, but X has more vectors")
                 done.append(self._writer.add(rows, mine))
                 at += len(rows)
             if given is not None and at != len(given):
