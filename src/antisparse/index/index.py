@@ -338,9 +338,10 @@ class Index:
             (by default the larger of 10 k and 100) nearest by codes are ranked by their true distances.
         """
         snapshot, threads = self.snapshot, self._threads(n_threads)
+        if rerank is not None:  # of candidates by any method: the shortlist is no second stage on codes
+            what = Search(k, method, query, _probes(probes))
+            return snapshot.rescored(Q, what, shortlist, filter, rerank, threads)
         what = Search(k, method, query, _probes(probes), shortlist, shortlist_method)
-        if rerank is not None:
-            return snapshot.rescored(Q, what, filter, rerank, threads)
         return snapshot.search(Q, what, filter, threads)
 
     def range_search(
