@@ -67,6 +67,7 @@ class FolderStore:
         self.folder = folder
         self.read_only = read_only
         self._lock = None if read_only else _lock(folder)
+        self._locked = None if read_only else _identity(folder / LOCK)
         self._searcher: tuple[FileEntry, Searcher] | None = None
         self._saved: list[str] = []
         self._process = os.getpid()
@@ -151,6 +152,7 @@ class FolderStore:
         """Make a snapshot the present one: first its files, then the manifest, each on the disk before the next."""
         stored = tuple(self._with_deletions(segment) for segment in snapshot.segments)
         sync_folder(self.folder)
+        self._check_place()
         if read_manifest(self.folder) != self._manifest:
             raise StorageError(f"{self.folder} was changed by another writer; open the index again")
         manifest = self._manifest.next(next_id=snapshot.next_id, segments=tuple(_entry(s) for s in stored))
@@ -195,6 +197,12 @@ class FolderStore:
             raise UnsupportedError("the index is open read_only; open it without to change it")
         if self._process != os.getpid():
             raise UnsupportedError("the index was opened for writing before a fork; its parent writes to it")
+        self._check_place()
+
+    def _check_place(self) -> None:
+        """Raise if the folder is not the one that was locked: whoever made another there writes to it."""
+        if self._lock is not None and _identity(self.folder / LOCK) != self._locked:
+            raise StorageError(f"{self.folder} was removed or replaced since it was opened; open the index again")
 
     def bytes_on_disk(self) -> int:
         """All files that the manifest names, and itself."""
@@ -234,6 +242,15 @@ def new_folder(path: Path) -> None:
         raise InputError(f"path = {str(path)!r} is an index already; open it, or remove it first")
     if others:
         raise InputError(f"path = {str(path)!r} is a folder with other files in it; choose another")
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What tells a file from any other while it is open; None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _is_ours(name: str) -> bool:

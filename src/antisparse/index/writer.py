@@ -88,6 +88,7 @@ class Writer:
                 self.store.forget()
                 # The commit may have been made before the error: what is on the disk is what there is.
                 with suppress(AntisparseError, OSError):
+                    self.store.check_writable()  # unless it is another index by now
                     self.snapshot = self.store.open() or self.snapshot
                 raise
             finally:
