@@ -89,7 +89,8 @@ class Writer:
                 # The commit may have been made before the error: what is on the disk is what there is.
                 with suppress(AntisparseError, OSError):
                     self.store.check_writable()  # unless it is another index by now
-                    self.snapshot = self.store.open() or self.snapshot
+                    present = self.store.open()
+                    self.snapshot = self.snapshot if present is None else present  # one without codes is false
                 raise
             finally:
                 self._change = None
