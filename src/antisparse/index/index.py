@@ -16,7 +16,7 @@ from antisparse.codes import Codes
 from antisparse.errors import InputError, UnsupportedError
 from antisparse.index.manifest import read_manifest
 from antisparse.index.snapshot import Originals, Snapshot, id_array
-from antisparse.index.store import FolderStore, MemoryStore, copy_snapshot, new_folder
+from antisparse.index.store import FolderStore, MemoryStore, new_folder
 from antisparse.index.writer import Writer
 from antisparse.metrics import MetricName
 from antisparse.scan.columns import Ids
@@ -152,7 +152,8 @@ class Index:
         store = FolderStore(folder, read_only=False)
         try:
             new_folder(folder)
-            copy_snapshot(self.snapshot, store)
+            snapshot = self.snapshot
+            store.create(snapshot.codec, snapshot.segments, snapshot.next_id)
         finally:
             store.close()
 

@@ -72,23 +72,29 @@ class FolderStore:
         self._saved: list[str] = []
         self._process = os.getpid()
 
-    def create(self, codec: Codec) -> Snapshot:
-        """A new index without codes."""
+    def create(self, codec: Codec, segments: tuple[Segment, ...] = (), next_id: int = 0) -> Snapshot:
+        """A new index, without codes or with copies of segments. Its manifest comes last: until then there is none."""
         data = dumps(codec)
-        codec = loads(data)  # what is acknowledged can be opened again
-        name = f"codec-{secrets.token_hex(4)}.safetensors"
-        write_file(self.folder, name, [data])
-        self._manifest = Manifest(FileEntry(name, len(data), zlib.crc32(data)))
+        searcher = Searcher(loads(data))  # what is acknowledged can be opened again
+        entry = FileEntry(f"codec-{secrets.token_hex(4)}.safetensors", len(data), zlib.crc32(data))
+        self._manifest = Manifest(entry)
+        self._saved.append(entry.file)
         try:
+            write_file(self.folder, entry.file, [data])
+            copies = (replace(self.save(one), deleted=one.deleted) for one in segments)
+            stored = tuple(self._with_deletions(one) for one in copies)
             sync_folder(self.folder)
+            self._manifest = Manifest(entry, next_id=next_id, segments=tuple(map(_entry, stored)))
             self._manifest.write(self.folder, None)
         except BaseException:
             if not (self.folder / NAME).exists():
-                discard(self.folder / name)
+                for name in self._saved:
+                    discard(self.folder / name)
             raise
+        self._saved.clear()
         self.clean()
-        self._searcher = self._manifest.codec, Searcher(codec)
-        return Snapshot(self._searcher[1])
+        self._searcher = entry, searcher
+        return Snapshot(searcher, stored, next_id)
 
     def open(self, verify: bool = False) -> Snapshot:
         """The snapshot that the manifest names; `verify` reads every byte of it."""
@@ -220,15 +226,6 @@ class FolderStore:
 def _entry(segment: Segment) -> SegmentEntry:
     assert segment.file is not None
     return SegmentEntry(segment.file, segment.rows, segment.deleted_file, len(segment.deleted))
-
-
-def copy_snapshot(snapshot: Snapshot, store: FolderStore) -> None:
-    """A new index with the codes, ids and deletions of a snapshot."""
-    empty = store.create(snapshot.codec)
-    segments = tuple(
-        replace(store.save(segment), deleted=segment.deleted, deleted_file=None) for segment in snapshot.segments
-    )
-    store.commit(Snapshot(empty.searcher, segments, snapshot.next_id))
 
 
 def new_folder(path: Path) -> None:
