@@ -52,12 +52,12 @@ def build(
     if path is not None:
         check_new_path(Path(path))
     given, total, batches = _source(X, train)
-    if isinstance(cells, str) and cells == "auto":
-        cells = auto_cells(total or 0, len(given))
+    auto = isinstance(cells, str) and cells == "auto"
+    count = auto_cells(total or 0, len(given)) if auto else integer(cells, "cells", 1, 2**16 + 1)
     encoder = LearnedEncoder(
         n_bytes,
         metric=metric,
-        cells=None if cells == 1 else integer(cells, "cells", 1, 2**16 + 1),
+        cells=None if count == 1 else count,
         train=train,
         verbose=progress,
         random_state=random_state,
