@@ -11,15 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from antisparse import AntiSparseEncoder, Index
+from antisparse import Codec, Index, LearnedEncoder
 from antisparse.cli import _shared, main
-from antisparse.cli.build import auto_cells
 from antisparse.datasets import Dataset, read_vectors, write_dataset, write_vectors
-from antisparse.evaluation import exact_neighbors, recall_at
+from antisparse.evaluation import exact_neighbors, intersection_recall, recall_at
 
+FORMAT1 = Path(__file__).parent / "index" / "format1"
 RNG = np.random.default_rng(0)
 CENTRES = RNG.standard_normal((12, 8)) * 3
-QUICK = ["--bits", "24", "--effort", "1"]
+QUICK = ["--bytes", "4", "--symbols", "signs", "--effort", "1"]
 
 
 def draw(n: int) -> np.ndarray:
@@ -68,10 +68,10 @@ def printed(capsys: pytest.CaptureFixture[str]) -> dict:
 
 
 def test_a_round_trip(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    expected = AntiSparseEncoder(24, effort=1, random_state=0).fit(BASE)
+    expected = LearnedEncoder(4, symbols="signs", effort=1, random_state=0).fit(BASE)
     with Index.open("index", read_only=True) as index:
+        assert index.codec == expected.codec_
         np.testing.assert_array_equal(index.codes(np.arange(600)), expected.transform(BASE))
-        assert index.encoder.n_threads is None
     capsys.readouterr()
     assert run("add", "index", "more.fvecs") == 0
     assert capsys.readouterr().out == "added 50 vectors, ids 600 to 649: now 650\n"
@@ -160,18 +160,41 @@ def test_results_are_shown_as_a_table(
     assert printed(capsys)["ids"] == []
 
 
-@pytest.mark.parametrize(("k", "recalls"), [(100, (1, 10, 100)), (10, (1, 10)), (5, (1,))])
-def test_eval(k: int, recalls: tuple[int, ...], here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with Index.open("index", read_only=True) as index:
-        ids = index.search(QUERIES, k)[1]
-    assert run("eval", "index", "query.fvecs", "truth.ivecs", "-k", k, "--json") == 0
+def recalls_of(ids: np.ndarray, truth: np.ndarray, k: int) -> dict[str, float]:
+    """By NumPy: the first true neighbour among the first R; how many of the first ten are among the first ten."""
+    recalls = {f"1@{R}": float((ids[:, :R] == truth[:, :1]).any(axis=1).mean()) for R in (1, 10, 100) if k >= R}
+    if k >= 10:
+        both = [len(np.intersect1d(found[:10], true[:10])) for found, true in zip(ids, truth, strict=True)]
+        recalls["10@10"] = float(np.mean(both)) / 10
+    return recalls
+
+
+@pytest.mark.parametrize("k", [100, 10, 5, None])
+@pytest.mark.parametrize("name", ["index", "cells"])
+def test_eval(name: str, k: int | None, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Index.open(name, read_only=True) as index:
+        ids = index.search(QUERIES, k or 100)[1]
+    options = [] if k is None else ["-k", k]  # 100 by default
+    assert run("eval", name, "query.fvecs", "truth.ivecs", *options, "--json") == 0
     shown = printed(capsys)
-    assert {key: shown[key] for key in shown if "recall" in key} == {
-        f"recall@{R}": recall_at(ids, TRUTH, R) for R in recalls
-    }
-    assert shown["queries_per_second"] > 0
-    assert run("eval", "index", "query.fvecs", "truth.ivecs", "-k", k) == 0
-    assert f"{shown['recall@1']:.4f}" in capsys.readouterr().out
+    expected = recalls_of(ids, TRUTH, k or 100)
+    found = {key: value for key, value in shown.items() if "@" in key}
+    assert (
+        list(found) == list(expected) and list(expected) == ["1@1", "1@10", "1@100", "10@10"][: len(expected)]
+    ) or k == 10
+    assert found == pytest.approx(expected, abs=1e-12)
+    assert found["1@1"] == recall_at(ids, TRUTH, 1) > 0
+    assert "10@10" not in found or found["10@10"] == intersection_recall(ids, TRUTH, 10) > 0.3
+    assert shown["queries_per_second"] > 0 and (shown["queries"], shown["k"]) == (13, k or 100)
+    assert run("eval", name, "query.fvecs", "truth.ivecs", *options) == 0
+    table = capsys.readouterr().out
+    assert all(key in table and f"{value:.4f}" in table for key, value in found.items())
+
+
+def test_eval_with_fewer_than_ten_true_neighbours(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_vectors("few.ivecs", TRUTH[:, :9])
+    assert run("eval", "index", "query.fvecs", "few.ivecs", "--json") == 0
+    assert [key for key in printed(capsys) if "@" in key] == ["1@1", "1@10", "1@100"]
 
 
 def test_data_sets_as_folders_and_files(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -182,13 +205,14 @@ def test_data_sets_as_folders_and_files(here: Path, capsys: pytest.CaptureFixtur
         write_vectors(f"all/x_{name}.npy", X)
     results = []
     for data, index in (("all.h5", "one"), ("all", "two")):
-        options = [*QUICK, "--learn", data, "--train", 40, "--scale", "--seed", 3, "--threads", 1, "--json"]
+        options = [*QUICK, "--learn", data, "--train", 40, "--seed", 3, "--threads", 1, "--json"]
         assert run("build", data, "-o", index, *options) == 0
         shown = printed(capsys)
-        assert (shown["index"], shown["vectors"], shown["trained"], shown["code_bytes"]) == (index, 600, 40, 5)
+        assert (shown["index"], shown["vectors"], shown["trained"], shown["code_bytes"]) == (index, 600, 40, 4)
+        assert shown["code"] == "28 signs, bias nibble"
         assert run("eval", index, data, data, "--json") == 0
-        results.append({key: value for key, value in printed(capsys).items() if "recall" in key})
-    assert results[0] == results[1]
+        results.append({key: value for key, value in printed(capsys).items() if "@" in key})
+    assert results[0] == results[1] and len(results[0]) == 4
     assert run("search", "one", "all.h5", "--column", "train", "-k", 1, "-o", "out.npy") == 0
     assert len(read_vectors("out.npy")) == 600
 
@@ -196,25 +220,57 @@ def test_data_sets_as_folders_and_files(here: Path, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize("metric", ["cosine", "ip"])
 def test_metrics(metric: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("build", "base.fvecs", "-o", "other", *QUICK, "--metric", metric) == 0
+    assert capsys.readouterr().out.startswith("other: 600 vectors of 8 dimensions, 4 bytes each")
     assert run("info", "other", "--json") == 0
-    assert metric in capsys.readouterr().out
+    assert printed(capsys)["metric"] == metric
     truth = exact_neighbors(BASE, QUERIES, 1, metric=metric)[1]
     np.save("truth.npy", truth)
     assert run("eval", "other", "query.fvecs", "truth.npy", "-k", 100, "--json") == 0
-    assert printed(capsys)["recall@100"] > 0.9
+    assert printed(capsys)["1@100"] > 0.9
 
 
-def test_the_cells_of_a_large_set() -> None:
-    assert [auto_cells(n, 100_000) for n in (10, 99_999, 100_000, 10**6, 10**7, 10**9)] == [1, 1, 256, 1024, 2048, 2048]
-    assert auto_cells(10**9, 10**6) == 4096
-    assert auto_cells(10**6, 2000) == 32 and auto_cells(10**6, 10) == 1
+@pytest.mark.parametrize(
+    ("options", "bytes_", "code", "cells"),
+    [
+        ([], 16, "30 codebooks, bias byte", 1),
+        (["--bytes", "8"], 8, "15 codebooks, bias nibble", 1),
+        (["--bytes", "6", "--symbols", "codebooks", "--cells", "5"], 6, "9 codebooks, 5 cells, bias nibble", 5),
+        (["--bytes", "9", "--symbols", "signs", "--cells", "1"], 9, "64 signs, bias byte", 1),
+        (["--bytes", "4", "--metric", "ip", "--cells", "auto"], 4, "8 codebooks", 1),
+        (
+            ["--bytes", "5", "--metric", "cosine", "--symbols", "auto", "--cells", "300"],
+            5,
+            "5 codebooks, 300 cells",
+            300,
+        ),
+    ],
+)
+def test_what_codes_are_made_of(
+    options: list[str], bytes_: int, code: str, cells: int, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("build", "base.fvecs", "-o", "new", "--effort", 1, *options) == 0
+    assert f"{bytes_} bytes each ({code}" in capsys.readouterr().out
+    assert run("info", "new", "--json") == 0
+    shown = printed(capsys)
+    assert (shown["code_bytes"], shown["cells"], shown["vectors"]) == (bytes_, cells, 600)
+    assert shown["code"].startswith(code)
+    assert run("search", "new", "query.fvecs", "-k", 3, "--json") == 0
+    with Index.open("new", read_only=True) as index:
+        assert printed(capsys)["ids"] == index.search(QUERIES, 3)[1].tolist()
+
+
+def test_large_sets_get_cells(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("antisparse.index.build._FLAT", 600)
+    for options, cells in (([], 8), (["--train", 200], 4), (["--cells", 1], 1), (["--cells", 3], 3)):
+        assert run("build", "base.fvecs", "-o", f"new{cells}", *QUICK, *options, "--json") == 0
+        assert printed(capsys)["cells"] == cells
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["build", "base.fvecs", "-o", "index"], 2, "-o index: it exists already"),
-        (["build", "base.fvecs", "-o", "no/index"], 2, "there is no folder no"),
+        (["build", "base.fvecs", "-o", "index"], 2, "-o 'index': it exists already"),
+        (["build", "base.fvecs", "-o", "no/index"], 2, "there is no folder 'no'"),
         (["build", "base.fvecs"], 2, "the following arguments are required: -o/--out"),
         (["build", "gone.npy", "-o", "new"], 2, "VECTORS gone.npy: there is no such file or folder"),
         (["build", "base.xyz", "-o", "new"], 2, "suffix '.xyz'"),
@@ -225,10 +281,14 @@ def test_the_cells_of_a_large_set() -> None:
         (["build", "zero.npy", "-o", "new", "--metric", "cosine", "--train", "50"], 2, "VECTORS row 77 is zero"),
         (["build", "base.fvecs", "-o", "new", "--learn", "wide.npy"], 2, "--learn has vectors of 9 dimensions"),
         (["build", "base.fvecs", "-o", "new", "--learn", "empty"], 1, "there is no file base.*"),
-        (["build", "base.fvecs", "-o", "new", "--bits", "0"], 2, "--bits = 0"),
+        (["build", "base.fvecs", "-o", "new", "--bytes", "0"], 2, "--bytes = 0"),
         (["build", "base.fvecs", "-o", "new", "--cells", "0"], 2, "--cells = 0"),
         (["build", "base.fvecs", "-o", "new", "--cells", "many"], 2, "--cells"),
-        (["build", "base.fvecs", "-o", "new", "--cells", "601"], 2, "means = 601"),
+        (["build", "base.fvecs", "-o", "new", "--bytes", "1", "--cells", "2"], 2, "leaves nothing for symbols"),
+        (["build", "base.fvecs", "-o", "new", "--symbols", "words"], 2, "invalid choice"),
+        (["build", "base.fvecs", "-o", "new", "--effort", "0"], 2, "invalid choice"),
+        (["build", "base.fvecs", "-o", "new", "--bits", "24"], 2, "unrecognized arguments"),
+        (["build", "base.fvecs", "-o", "new", "--cells", "601"], 2, "cells = 601, but X has 600 vectors"),
         (["build", "base.fvecs", "-o", "new", "--train", "0"], 2, "--train = 0"),
         (["build", "base.fvecs", "-o", "new", "--seed", "-1"], 2, "--seed = -1"),
         (["build", "base.fvecs", "-o", "new", "--threads", "0"], 2, "--threads = 0"),
@@ -269,6 +329,9 @@ def test_the_cells_of_a_large_set() -> None:
         (["eval", "index", "query.fvecs", "more.fvecs"], 2, "TRUTH more.fvecs has dtype float32"),
         (["eval", "index", "more.fvecs", "truth.ivecs"], 2, "TRUTH has 13 rows for 50 queries"),
         (["info", "gone"], 2, "INDEX gone"),
+        (["info", "old"], 1, "the index was written by antisparse 0.1"),
+        (["add", "old", "more.fvecs"], 1, "the index was written by antisparse 0.1"),
+        (["search", "old", "query.fvecs"], 1, "the index was written by antisparse 0.1"),
         (["verify", "empty"], 1, "empty is not an index"),
         (["compact", "more.fvecs"], 2, "INDEX more.fvecs"),
     ],
@@ -278,6 +341,7 @@ def test_what_fails_says_so_in_one_line_and_changes_nothing(
 ) -> None:
     os.mkdir("empty")
     os.mkdir("folder.npy")
+    shutil.copytree(FORMAT1, "old")
     shutil.copy("base.fvecs", "base.xyz")
     Path("cut.fvecs").write_bytes(Path("base.fvecs").read_bytes()[:-3])
     write_vectors("none.fbin", np.zeros((0, 8), np.float32))
@@ -295,12 +359,12 @@ def test_what_fails_says_so_in_one_line_and_changes_nothing(
     np.save("large.npy", np.array([3, 2**63], np.uint64))
     for name in ("junk.npy", "junk.dat"):
         Path(name).write_bytes(b"\xff\xfe\xfd")
-    before = set(os.listdir()), content(here / "index")
+    before = set(os.listdir()), content(here / "index"), content(here / "old")
     assert run(*arguments) == code
     shown = capsys.readouterr()
     assert message in shown.err and shown.err.count("\n") == 1 and not shown.out
     assert shown.err.startswith(f"antisparse {arguments[0]}: ")
-    assert (set(os.listdir()), content(here / "index")) == before
+    assert (set(os.listdir()), content(here / "index"), content(here / "old")) == before
 
 
 def test_damage_is_found(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -350,17 +414,17 @@ def test_what_is_stopped_half_way_leaves_nothing(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    transform, calls = AntiSparseEncoder.transform, []
+    encode, calls = Codec.encode, []
 
-    def stopping(self: AntiSparseEncoder, X: np.ndarray) -> np.ndarray:
+    def stopping(self: Codec, X: np.ndarray, **options: object) -> np.ndarray:
         calls.append(len(X))
         if len(calls) == 3:
             raise error
-        return transform(self, X)
+        return encode(self, X, **options)
 
     monkeypatch.setattr(_shared, "BATCH", 10)
-    monkeypatch.setattr("antisparse.index.index._SEGMENT_ROWS", 10)  # so that some are on the disk by then
-    monkeypatch.setattr(AntiSparseEncoder, "transform", stopping)
+    monkeypatch.setattr("antisparse.index.writer._SEGMENT_ROWS", 10)  # so that some are on the disk by then
+    monkeypatch.setattr(Codec, "encode", stopping)
     before = set(os.listdir()), content(here / "index")
     arguments = ["base.fvecs", "-o", "new", *QUICK] if command == "build" else ["index", "more.fvecs"]
     assert run(command, *arguments) == (130 if isinstance(error, KeyboardInterrupt) else 1)
@@ -388,13 +452,12 @@ def test_ctrl_c_that_comes_too_late_is_said_to(
 _SLOW = """
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background job ignores
-from antisparse import AntiSparseEncoder
+from antisparse import Codec
 from antisparse.cli import main
-transform = AntiSparseEncoder.transform
-def slow(self, X):
+def slow(self, X, **options):
     print("encoding", flush=True)
     time.sleep(60)
-AntiSparseEncoder.transform = slow
+Codec.encode = slow
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -412,22 +475,21 @@ def test_a_signal_leaves_the_index_as_it_was(here: Path) -> None:
     assert main(["verify", "index"]) == 0
 
 
-def test_build_by_words(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["build", "base.fvecs", "-o", "words", "--words", *QUICK]) == 0
-    with Index.open("words", read_only=True) as index:
-        assert index.encoder.words and len(index) == 600
+def test_codebooks_have_no_signs_to_compare(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("build", "base.fvecs", "-o", "codebooks", "--bytes", 4, "--effort", 1) == 0
+    with Index.open("codebooks", read_only=True) as index:
+        assert index.codec.summary == "7 codebooks, bias nibble" and len(index) == 600
     capsys.readouterr()
-    assert main(["search", "words", "query.fvecs", "-k", "2", "--method", "hamming"]) == 2
-    assert "words have no signs to compare" in capsys.readouterr().err
-    assert main(["build", "base.fvecs", "-o", "other", "--words", "--scale", *QUICK]) == 2
-    assert "--words does not go with --scale" in capsys.readouterr().err
+    for method in ("hamming", "asymmetric"):
+        assert run("search", "codebooks", "query.fvecs", "-k", "2", "--method", method) == 2
+        assert "have no signs to compare" in capsys.readouterr().err
 
 
 def test_from_a_shell(here: Path) -> None:
     command = [sys.executable, "-m", "antisparse"]
     built = subprocess.run([*command, "build", "base.fvecs", "-o", "new", *QUICK], capture_output=True, text=True)
     assert (built.returncode, built.stderr) == (0, "")
-    assert built.stdout == "new: 600 vectors of 8 dimensions, 4 bytes each, in 1 cell; learned from 600\n"
+    assert built.stdout == "new: 600 vectors of 8 dimensions, 4 bytes each (28 signs, bias nibble); learned from 600\n"
     with Index.open("index", read_only=True) as one, Index.open("new", read_only=True) as other:  # the same seed
         np.testing.assert_array_equal(one.codes(one.ids), other.codes(other.ids))
     # A reader that goes away is no error to talk of.

@@ -1,67 +1,172 @@
-"""What an index should hold and find, from a dictionary and NumPy."""
+"""What an index should hold and find: a dictionary from ids to code rows, and distances by NumPy.
+
+The distances are worked out from the bytes of a code row and the arrays of its codec, by the formulas of docs/codes.md
+and docs/learn.md, and use nothing that lays codes out or scans them.
+"""
 
 import os
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
+import zoo
+from sklearn.base import clone
 
-from antisparse import AntiSparseEncoder, CodeBase, ITQEncoder, LSHEncoder, hamming, unpack
-from antisparse.forms import round_weights, unit_rows
+from antisparse import CodeBase, UnsupportedError
+from antisparse.codec import BiasByte, BiasNibble, Codebooks, FixedLength, ScaleByte
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")  # which Windows lacks
 forked_threads = pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")  # of BLAS, say
 
-RNG = np.random.default_rng(0)
-POOL = RNG.standard_normal((150, 6)) * np.linspace(2, 0.5, 6) + 0.5
-QUERIES = RNG.standard_normal((5, 6)) * np.linspace(2, 0.5, 6) + 0.5
+POOL = zoo.vectors(150, 1)
+QUERIES = zoo.vectors(5, 2) + 0.1 * np.random.default_rng(2).standard_normal((5, 10))
+DIMENSION = POOL.shape[1]
 
-_ENCODERS = {
-    "tight": AntiSparseEncoder(12, frame="tight", effort=0, random_state=0),
-    "lsh": LSHEncoder(11, random_state=0),
-    "itq": ITQEncoder(5, random_state=0),
-    "exact": AntiSparseEncoder(12, bias=False, effort=1, random_state=0),
-    "byte": AntiSparseEncoder(12, effort=1, random_state=0),
-    "scale": AntiSparseEncoder(12, scale=True, effort=1, random_state=0),
-    "cells": AntiSparseEncoder(12, means=5, effort=1, random_state=0),
-    "exact cells": AntiSparseEncoder(12, means=5, bias=False, effort=1, random_state=0),
-    "scale cells": AntiSparseEncoder(12, means=5, scale=True, effort=1, random_state=0),
-    "half": AntiSparseEncoder(10, bias="half", effort=1, random_state=0),
-    "half cells": AntiSparseEncoder(12, means=5, bias="half", effort=1, random_state=0),
-    "words": AntiSparseEncoder(12, frame="words", effort=1, random_state=0),
-    "words cells": AntiSparseEncoder(12, frame="words", means=5, bias="half", effort=1, random_state=0),
-    "exact words": AntiSparseEncoder(12, frame="words", bias=False, effort=1, random_state=0),
-}
-NAMES = tuple(_ENCODERS)
+NAMES = tuple(zoo.NAMES)
 METRICS = ("l2", "cosine", "ip")
 METHODS = ({"method": "hamming"}, {"method": "asymmetric"}, {}, {"shortlist": 7}, {"shortlist": 300})
 METHODS += ({"shortlist": 9, "shortlist_method": "asymmetric"},)
 
 
 @cache
-def fitted(name, metric="l2"):
-    return _ENCODERS[name].__class__(**_ENCODERS[name].get_params()).fit(as_metric(POOL, metric))
+def fitted(name, metric=None):
+    """A codec of the zoo, for its own metric or another."""
+    if metric in (None, zoo.ENCODERS[name].metric):
+        return zoo.codec(name)
+    encoder = clone(zoo.ENCODERS[name]).set_params(metric=metric)
+    if getattr(encoder, "split", None) is not None and encoder.split.bias == "none":  # which suits ip alone
+        encoder.split = replace(encoder.split, bias="byte")
+        encoder.n_bytes += 1
+    return encoder.fit(zoo.TRAIN).codec_
 
 
-def by_reconstruction_alone(encoder):
-    return encoder.words or encoder.cell_means is not None
+def allows(name, options):
+    """Whether codes of this name can be searched so."""
+    methods = zoo.methods(name)
+    if "shortlist" in options:
+        return {"reconstruction", options.get("shortlist_method", "hamming")} <= set(methods)
+    return options.get("method", "reconstruction") in methods
 
 
-def as_metric(X, metric):
-    return unit_rows(X, "X") if metric == "cosine" else X
+def searches(name):
+    """The ways to search codes of this name."""
+    return [options for options in METHODS if allows(name, options)]
+
+
+def unit(X):
+    return X / np.sqrt((X * X).sum(axis=1, keepdims=True))
+
+
+class Fields:
+    """The fields of code rows, read byte by byte."""
+
+    def __init__(self, codec, rows):
+        self.codec, rows = codec, np.asarray(rows)
+        bits = codec.symbols.n_bits
+        nibble = isinstance(codec.bias, BiasNibble)
+        at = -(-(bits + 4 * nibble) // 8)
+        unpacked = np.unpackbits(rows[:, :at], axis=1)
+        self.bits = unpacked[:, :bits]
+        cells = 0 if codec.cells is None else len(codec.cells.means)
+        width = 0 if cells == 0 else 1 if cells <= 256 else 2
+        self.cells = sum((rows[:, at + j].astype(int) << 8 * j for j in range(width)), np.zeros(len(rows), int))
+        at += width
+        self.scales = np.ones(len(rows))
+        if isinstance(codec.scale, ScaleByte):
+            self.scales = 1 / (codec.scale.low + codec.scale.step * rows[:, at].astype(float))
+            at += 1
+        self.bias = np.zeros(len(rows))
+        if nibble:
+            number = unpacked[:, -4:] @ [8, 4, 2, 1]
+            self.bias = codec.bias.low[self.cells] + codec.bias.step[self.cells] * number
+        elif isinstance(codec.bias, BiasByte):
+            self.bias = codec.bias.low + codec.bias.step * rows[:, at].astype(float)
+            at += 1
+        assert rows.shape[1] == at
+
+    @property
+    def signs(self):
+        return 2.0 * self.bits - 1
+
+    @property
+    def selection(self):
+        """What multiplies the columns of the matrix."""
+        if not isinstance(self.codec.symbols, Codebooks):
+            return self.signs
+        numbers = self.bits.reshape(len(self.bits), self.bits.shape[1] // 4, 4) @ [8, 4, 2, 1]
+        return (numbers[:, :, None] == np.arange(16)).reshape(len(self.bits), 4 * self.bits.shape[1]).astype(float)
+
+    @property
+    def rebuilt(self):
+        """The vectors that the rows stand for."""
+        codec = self.codec
+        scales, combined = self.scales, self.selection @ codec.symbols.matrix.T
+        if isinstance(codec.scale, FixedLength):
+            length = np.sqrt((combined**2).sum(axis=1))
+            scales = np.divide(codec.scale.sigma, length, out=np.zeros(len(length)), where=length > 0)
+        rebuilt = scales[:, None] * combined
+        if codec.cells is not None:
+            rebuilt = rebuilt + codec.cells.means[self.cells]
+        axes = codec.reduction.axes
+        return (rebuilt if axes is None else rebuilt @ axes) + codec.reduction.mean
+
+
+def reduced(codec, Q, centre):
+    Y = Q - codec.reduction.mean if centre else Q
+    return Y if codec.reduction.axes is None else Y @ codec.reduction.axes.T
+
+
+def true_distances(codec, Q, rows, method):
+    """Distances (queries, rows) in float64, and how far the integers of a scan may take them from these."""
+    metric = codec.metric_name
+    fields = Fields(codec, rows)
+    if method == "hamming":
+        own = Fields(codec, codec.encode(Q, n_threads=1)).bits
+        return (own[:, None] != fields.bits).sum(axis=2).astype(np.int32), np.zeros((len(Q), len(rows)))
+    Q = unit(Q) if metric == "cosine" else Q
+    if method == "asymmetric":
+        w = reduced(codec, Q, True) @ codec.symbols.matrix
+        apart = (w < 0)[:, None] != (fields.signs < 0)
+        room = w.shape[1] * 2.0**-22 * np.abs(w).max(axis=1, initial=0)
+        return (np.abs(w)[:, None] * apart).sum(axis=2), np.repeat(room[:, None], len(rows), axis=1)
+    centred = metric != "ip"
+    y = reduced(codec, Q, centred)
+    w = y @ codec.symbols.matrix
+    products = w @ fields.selection.T
+    scales = fields.scales
+    if isinstance(codec.scale, FixedLength):
+        length = np.sqrt(((codec.symbols.matrix @ fields.selection.T) ** 2).sum(axis=0))
+        scales = np.divide(codec.scale.sigma, length, out=np.zeros(len(rows)), where=length > 0)
+    means = np.zeros((1, y.shape[1])) if codec.cells is None else codec.cells.means
+    inner = y @ means[fields.cells].T + scales * products
+    # A weight is rounded by half a unit, of 2^-22 of the largest; so is the step of a bias, 255 times.
+    room = np.abs(w).max(axis=1, initial=0)[:, None] * scales * (w.shape[1] + 512) * 2.0**-21
+    if not centred:
+        return -(Q @ codec.reduction.mean)[:, None] - inner, room + 1e-9
+    square = ((Q - codec.reduction.mean) ** 2).sum(axis=1)[:, None]
+    if isinstance(codec.scale, FixedLength):
+        own = codec.scale.sigma**2
+    else:
+        own = (means**2).sum(axis=1)[fields.cells] + scales * fields.bias
+    full = np.maximum(square - 2 * inner + own, 0)
+    room = room + 1e-6 * np.abs(square)
+    return (full / 2, room / 2) if metric == "cosine" else (full, room)
 
 
 class Model:
     """A dictionary from ids to code rows."""
 
-    def __init__(self, encoder, metric, rows=None, next_id=0):
-        self.encoder, self.metric, self.rows, self.next_id = encoder, metric, dict(rows or {}), next_id
+    def __init__(self, name, metric=None, rows=None, next_id=0):
+        self.name, self.codec = name, fitted(name, metric)
+        self.metric = self.codec.metric_name
+        self.rows, self.next_id = dict(rows or {}), next_id
 
     def copy(self):
-        return Model(self.encoder, self.metric, self.rows, self.next_id)
+        return Model(self.name, self.metric, self.rows, self.next_id)
 
     def encode(self, X):
-        return self.encoder.transform(as_metric(X, self.metric))
+        return self.codec.encode(X, n_threads=1)
 
     def put(self, codes, ids):
         for row, i in zip(codes, ids, strict=True):
@@ -77,32 +182,22 @@ class Model:
         return np.array(sorted(self.rows), np.int64)
 
     def codes(self, ids):
-        return np.array([self.rows[int(i)] for i in ids], np.uint8).reshape(-1, self.encoder.code_layout_.code_size)
+        return np.array([self.rows[int(i)] for i in ids], np.uint8).reshape(-1, self.codec.n_bytes)
 
-    def search(self, Q, k, *, allowed=None, shortlist=None, shortlist_method="hamming", method="reconstruction"):
-        """By `CodeBase`, the numbers of its rows made ids."""
-        ids = self.ids if allowed is None else self.ids[np.isin(self.ids, allowed)]
-        base = CodeBase(self.encoder, self.codes(ids), metric=self.metric, n_threads=1)
-        options = {"shortlist": shortlist, "shortlist_method": shortlist_method, "method": method}
+    def kept(self, allowed):
+        return self.ids if allowed is None else self.ids[np.isin(self.ids, allowed)]
+
+    def search(self, Q, k, *, allowed=None, **options):
+        """By a `CodeBase` of all codes in one piece, the numbers of its rows made ids: to the last bit."""
+        ids = self.kept(allowed)
+        base = CodeBase(self.codec, self.codes(ids), metric=self.metric, n_threads=1)
         distances, rows = base.search(Q, k, **options)
         return distances, np.where(rows >= 0, np.append(ids, -1)[rows], -1)
 
-    def full(self, Q, method):
-        """Distances of every query to every id in order; None where a byte says more than the bits."""
-        Q, codes, layout = as_metric(Q, self.metric), self.codes(self.ids), self.encoder.code_layout_
-        if method == "hamming":
-            return hamming(layout.bits(self.encoder.transform(Q)), layout.bits(codes))
-        if method == "asymmetric":
-            weights, units = round_weights(self.encoder.query_weights(self.encoder.reduce(Q), "projection"))
-            signs = unpack(layout.bits(codes), layout.n_bits)
-            apart = (weights < 0)[:, None] != (signs < 0)
-            return (np.abs(weights)[:, None] * apart).sum(2) * units[:, None]
-        if "bias" in [name for name, _ in layout.side]:
-            return None
-        rebuilt = self.encoder.inverse_transform(codes)
-        if self.metric == "ip":
-            return -Q @ rebuilt.T
-        return ((Q[:, None] - rebuilt) ** 2).sum(2) / (2 if self.metric == "cosine" else 1)
+    def full(self, Q, method, allowed=None):
+        """Ids, and true distances of every query to each of them, with the room for rounding."""
+        ids = self.kept(allowed)
+        return ids, *true_distances(self.codec, Q, self.codes(ids), method)
 
 
 def nearest(full, ids, k):
@@ -116,30 +211,49 @@ def nearest(full, ids, k):
 
 
 def assert_same(found, expected):
-    np.testing.assert_array_equal(found[1], expected[1])
-    np.testing.assert_allclose(found[0], expected[0], rtol=1e-9, atol=1e-12)
+    """To the last bit."""
     assert found[0].dtype == expected[0].dtype
+    np.testing.assert_array_equal(found[1], expected[1])
+    np.testing.assert_array_equal(found[0], expected[0])
+
+
+def assert_nearest(found, ids, full, room, k):
+    """What was found are the k nearest by true distances, but for the rounding of the scan."""
+    distances, names = found
+    expected, _ = nearest(full, ids, k)
+    count = min(k, len(ids))
+    missing = np.iinfo(np.int32).max if full.dtype == np.int32 else np.inf
+    assert distances.shape == names.shape == (len(full), k)
+    assert (names[:, count:] == -1).all() and (distances[:, count:] == missing).all()
+    for row in range(len(full)):
+        held, values = names[row, :count], distances[row, :count]
+        assert len(np.unique(held)) == count and np.isin(held, ids).all()
+        order = np.lexsort((held, values))
+        np.testing.assert_array_equal(order, np.arange(count))  # by distance, then by id
+        at = np.searchsorted(ids, held)
+        assert (np.abs(values - full[row, at]) <= room[row, at]).all()
+        assert (np.abs(values - expected[row, :count]) <= room[row].max(initial=0)).all()
 
 
 def check_search(index, model, k=7, allowed=None, given=None, Q=QUERIES):
     """Every method finds what the model says; `given` is the filter that leaves the ids `allowed`."""
-    kept = model.ids if allowed is None else model.ids[np.isin(model.ids, allowed)]
     for options in METHODS:
-        method = options.get("method", "reconstruction")
-        if by_reconstruction_alone(model.encoder) and options:
+        if not allows(model.name, options):
+            with pytest.raises(UnsupportedError, match=r"hamming|method='reconstruction'"):
+                index.search(Q, k, filter=given, **options)
             continue
         found = index.search(Q, k, filter=given, n_threads=2, **options)
         assert_same(found, model.search(Q, k, allowed=allowed, **options))
-        full = None if "shortlist" in options else model.full(Q, method)
-        if full is None:
-            continue
-        full = full[:, np.isin(model.ids, kept)]
-        expected = nearest(full, kept, k)
-        if method == "reconstruction":  # which scans float32
-            np.testing.assert_allclose(found[0], expected[0], rtol=1e-5, atol=1e-5)
-        else:
-            np.testing.assert_array_equal(found[0], expected[0])
-            np.testing.assert_array_equal(found[1], expected[1])
+        ids, full, room = model.full(Q, options.get("method", "reconstruction"), allowed)
+        if "shortlist" not in options:
+            assert_nearest(found, ids, full, room, k)
+        elif options.get("shortlist_method", "hamming") == "hamming":
+            candidates = nearest(model.full(Q, "hamming", allowed)[1], ids, options["shortlist"])[1]
+            for row, held in enumerate(candidates):
+                inside = np.isin(ids, held)
+                part = slice(row, row + 1)
+                one = found[0][part], found[1][part]
+                assert_nearest(one, ids[inside], full[part][:, inside], room[part][:, inside], k)
 
 
 def check_holds(index, model):

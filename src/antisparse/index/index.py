@@ -17,7 +17,7 @@ from antisparse.errors import InputError, UnsupportedError
 from antisparse.index.build import Source, appearing, cell_count, check_new_path
 from antisparse.index.manifest import read_manifest
 from antisparse.index.snapshot import Originals, Snapshot, id_array
-from antisparse.index.store import FolderStore, MemoryStore, copy_snapshot, new_folder
+from antisparse.index.store import FolderStore, MemoryStore, new_folder
 from antisparse.index.writer import Writer
 from antisparse.metrics import MetricName
 from antisparse.scan.columns import Ids
@@ -173,7 +173,8 @@ class Index:
         store = FolderStore(folder, read_only=False)
         try:
             new_folder(folder)
-            copy_snapshot(self.snapshot, store)
+            snapshot = self.snapshot
+            store.create(snapshot.codec, snapshot.segments, snapshot.next_id)
         finally:
             store.close()
 
@@ -293,8 +294,8 @@ class Index:
             for part in X:
                 rows = self._encode(part)
                 mine = None if given is None else given[at : at + len(rows)]
-                if mine is not None and len(mine) < len(rows):
-                    raise InputError(f"ids has {len(ids)} entries, but X has more vectors")
+                if given is not None and len(given) < at + len(rows):
+                    raise InputError(f"ids has {len(given)} entries, but X has more vectors")
                 done.append(self._writer.add(rows, mine))
                 at += len(rows)
             if given is not None and at != len(given):
@@ -359,9 +360,10 @@ class Index:
             (by default the larger of 10 k and 100) nearest by codes are ranked by their true distances.
         """
         snapshot, threads = self.snapshot, self._threads(n_threads)
+        if rerank is not None:  # of candidates by any method: the shortlist is no second stage on codes
+            what = Search(k, method, query, _probes(probes))
+            return snapshot.rescored(Q, what, shortlist, filter, rerank, threads)
         what = Search(k, method, query, _probes(probes), shortlist, shortlist_method)
-        if rerank is not None:
-            return snapshot.rescored(Q, what, filter, rerank, threads)
         return snapshot.search(Q, what, filter, threads)
 
     def range_search(

@@ -60,6 +60,8 @@ def _whole_bytes(index: Index) -> int:
         raise UnsupportedError(
             f"codes of {symbols.describe()} have no signs to compare, and FAISS's binary indexes compare nothing else"
         )
+    if index.codec.cells is not None:
+        raise UnsupportedError("signs relative to different means do not compare; use a codec of one cell")
     if symbols.n_bits % 8:
         raise UnsupportedError(f"the codes have {symbols.n_bits} bits, and FAISS takes whole bytes")
     return symbols.n_bits

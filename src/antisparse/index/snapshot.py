@@ -85,12 +85,12 @@ class Snapshot:
         return self.searcher.search(parts, Q, what, threads)
 
     def rescored(
-        self, Q: Any, what: Search, allowed: Any, originals: Originals, threads: int
+        self, Q: Any, what: Search, candidates: int | None, allowed: Any, originals: Originals, threads: int
     ) -> tuple[Float64Array, Ids]:
-        """The k best by the distance to the original vectors, of more candidates by codes."""
+        """The k best by the distance to the original vectors, of so many candidates by codes, or of ten times k."""
         single = np.ndim(Q) == 1
         queries = self.codec.queries(np.asarray(Q)[None] if single else Q)
-        depth = max(10 * what.k, 100) if what.shortlist is None else integer(what.shortlist, "shortlist", what.k)
+        depth = max(10 * what.k, 100) if candidates is None else integer(candidates, "shortlist", what.k)
         first = Search(depth, what.method, what.query, what.probes)
         _, found = self.search(np.atleast_2d(Q), first, allowed, threads)
         values = np.full(found.shape, np.inf)

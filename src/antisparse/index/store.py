@@ -66,27 +66,34 @@ class FolderStore:
         self.folder = folder
         self.read_only = read_only
         self._lock = None if read_only else _lock(folder)
+        self._locked = None if read_only else _identity(folder / LOCK)
         self._searcher: tuple[FileEntry, Searcher] | None = None
         self._saved: list[str] = []
         self._process = os.getpid()
 
-    def create(self, codec: Codec) -> Snapshot:
-        """A new index without codes."""
+    def create(self, codec: Codec, segments: tuple[Segment, ...] = (), next_id: int = 0) -> Snapshot:
+        """A new index, without codes or with copies of segments. Its manifest comes last: until then there is none."""
         data = codec.to_bytes()
-        codec = Codec.from_bytes(data)  # what is acknowledged can be opened again
-        name = f"codec-{secrets.token_hex(4)}.safetensors"
-        write_file(self.folder, name, [data])
-        self._manifest = Manifest(FileEntry(name, len(data), zlib.crc32(data)))
+        searcher = Searcher(Codec.from_bytes(data))  # what is acknowledged can be opened again
+        entry = FileEntry(f"codec-{secrets.token_hex(4)}.safetensors", len(data), zlib.crc32(data))
+        self._manifest = Manifest(entry)
+        self._saved.append(entry.file)
         try:
+            write_file(self.folder, entry.file, [data])
+            copies = (replace(self.save(one), deleted=one.deleted) for one in segments)
+            stored = tuple(self._with_deletions(one) for one in copies)
             sync_folder(self.folder)
+            self._manifest = Manifest(entry, next_id=next_id, segments=tuple(map(_entry, stored)))
             self._manifest.write(self.folder, None)
         except BaseException:
             if not (self.folder / NAME).exists():
-                discard(self.folder / name)
+                for name in self._saved:
+                    discard(self.folder / name)
             raise
+        self._saved.clear()
         self.clean()
-        self._searcher = self._manifest.codec, Searcher(codec)
-        return Snapshot(self._searcher[1])
+        self._searcher = entry, searcher
+        return Snapshot(searcher, stored, next_id)
 
     def open(self, verify: bool = False) -> Snapshot:
         """The snapshot that the manifest names; `verify` reads every byte of it."""
@@ -150,6 +157,7 @@ class FolderStore:
         """Make a snapshot the present one: first its files, then the manifest, each on the disk before the next."""
         stored = tuple(self._with_deletions(segment) for segment in snapshot.segments)
         sync_folder(self.folder)
+        self._check_place()
         if read_manifest(self.folder) != self._manifest:
             raise StorageError(f"{self.folder} was changed by another writer; open the index again")
         manifest = self._manifest.next(next_id=snapshot.next_id, segments=tuple(_entry(s) for s in stored))
@@ -194,6 +202,12 @@ class FolderStore:
             raise UnsupportedError("the index is open read_only; open it without to change it")
         if self._process != os.getpid():
             raise UnsupportedError("the index was opened for writing before a fork; its parent writes to it")
+        self._check_place()
+
+    def _check_place(self) -> None:
+        """Raise if the folder is not the one that was locked: whoever made another there writes to it."""
+        if self._lock is not None and _identity(self.folder / LOCK) != self._locked:
+            raise StorageError(f"{self.folder} was removed or replaced since it was opened; open the index again")
 
     def bytes_on_disk(self) -> int:
         """All files that the manifest names, and itself."""
@@ -213,15 +227,6 @@ def _entry(segment: Segment) -> SegmentEntry:
     return SegmentEntry(segment.file, segment.rows, segment.deleted_file, len(segment.deleted))
 
 
-def copy_snapshot(snapshot: Snapshot, store: FolderStore) -> None:
-    """A new index with the codes, ids and deletions of a snapshot."""
-    empty = store.create(snapshot.codec)
-    segments = tuple(
-        replace(store.save(segment), deleted=segment.deleted, deleted_file=None) for segment in snapshot.segments
-    )
-    store.commit(Snapshot(empty.searcher, segments, snapshot.next_id))
-
-
 def new_folder(path: Path) -> None:
     """Make the folder of a new index; it must not hold anything else."""
     try:
@@ -233,6 +238,15 @@ def new_folder(path: Path) -> None:
         raise InputError(f"path = {str(path)!r} is an index already; open it, or remove it first")
     if others:
         raise InputError(f"path = {str(path)!r} is a folder with other files in it; choose another")
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What tells a file from any other while it is open; None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _is_ours(name: str) -> bool:

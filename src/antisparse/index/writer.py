@@ -88,7 +88,9 @@ class Writer:
                 self.store.forget()
                 # The commit may have been made before the error: what is on the disk is what there is.
                 with suppress(AntisparseError, OSError):
-                    self.snapshot = self.store.open() or self.snapshot
+                    self.store.check_writable()  # unless it is another index by now
+                    present = self.store.open()
+                    self.snapshot = self.snapshot if present is None else present  # one without codes is false
                 raise
             finally:
                 self._change = None
