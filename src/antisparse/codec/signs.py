@@ -36,8 +36,14 @@ class ProjectedSigns(Frozen):
     columns_per_nibble: ClassVar[int] = 4
 
     def __post_init__(self) -> None:
-        if not isinstance(self.frame, BlockFrame):
-            object.__setattr__(self, "frame", frozen_array(self.frame, "frame", 2))
+        given = self.frame
+        # Anew in either case: copying and pickling leave the arrays of a BlockFrame writable.
+        private = (
+            BlockFrame(given.blocks, given.rotation)
+            if isinstance(given, BlockFrame)
+            else frozen_array(given, "frame", 2)
+        )
+        object.__setattr__(self, "frame", private)
 
     @property
     def n_bits(self) -> int:
