@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import threading
 import zlib
 from importlib.metadata import version
 from pathlib import Path
@@ -40,7 +41,7 @@ Tensors = dict[str, npt.NDArray[Any]]
 
 def save(codec: Codec, path: Path) -> None:
     """Write a codec to one file, at once or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
         with open(temporary, "wb") as file:
             file.write(dumps(codec))
@@ -104,9 +105,15 @@ def loads(data: bytes) -> Codec:
         text = header["content"]
         if str(_checksum(text, tensors)) != header.get("crc32"):
             raise FormatError("its checksum does not match: the file is damaged")
-        codec = _restore(json.loads(text), tensors)
+        for name, array in tensors.items():
+            if array.dtype != np.float64:
+                raise FormatError(f"its tensor {name} has dtype {array.dtype}; those of a codec have float64")
+        unused = dict(tensors)
+        codec = _restore(json.loads(text), unused)
         if not isinstance(codec, Codec):
             raise FormatError("it does not hold a codec")
+        if unused:
+            raise FormatError(f"it has tensors that no field refers to: {', '.join(sorted(unused))}")
         return codec
     except FormatError:
         raise
@@ -153,12 +160,13 @@ def _store(value: Any, name: str, tensors: Tensors) -> Any:
 
 
 def _restore(value: Any, tensors: Tensors) -> Any:
+    """The inverse of `_store`; takes the tensors that it uses out of `tensors`."""
     if isinstance(value, list):
         return tuple(_restore(part, tensors) for part in value)
     if not isinstance(value, dict):
         return value
     if "tensor" in value:
-        return tensors[value["tensor"]]
+        return tensors.pop(value["tensor"])
     cls = _CLASSES[value["class"]]
     return cls(**{key: _restore(part, tensors) for key, part in value.items() if key != "class"})
 
