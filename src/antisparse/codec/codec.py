@@ -18,7 +18,7 @@ from antisparse.codec.frozen import Frozen
 from antisparse.codec.layout import RowLayout
 from antisparse.codec.reduction import Reduction
 from antisparse.codec.scale import FixedLength, Scale, ScaleByte
-from antisparse.codec.signs import ProjectedSigns, SpectralSigns
+from antisparse.codec.signs import LearnedSigns, ProjectedSigns, SpectralSigns
 from antisparse.codec.symbols import combine
 from antisparse.codes import Codes
 from antisparse.errors import InputError, InputTypeError
@@ -80,6 +80,7 @@ class Codec(Frozen):
                 )
             if self.metric.centres and self.bias is None and not isinstance(self.scale, FixedLength):
                 raise InputError(f"a codec for {self.metric_name!r} needs a bias, or rebuilt vectors of one length")
+        self._check_signs(r)
         if self.cells is not None and self.cells.means.shape[1] != r:
             raise InputError(f"means have {self.cells.means.shape[1]} columns, but reduced vectors {r} dimensions")
         if isinstance(self.bias, BiasNibble):
@@ -91,6 +92,21 @@ class Codec(Frozen):
             raise InputError("a bias nibble does not go with a scale byte, which multiplies it; use a bias byte")
         if isinstance(self.scale, FixedLength) and (self.cells is not None or self.bias is not None):
             raise InputError("rebuilt vectors of one length have neither cells nor a bias")
+
+    def _check_signs(self, r: int) -> None:
+        """Raise where signs have fields beside them that they say nothing to."""
+        symbols = self.symbols
+        if isinstance(symbols, SpectralSigns):
+            if len(symbols.lower) != r:
+                raise InputError(
+                    f"symbols have a box of {len(symbols.lower)} sides, but reduced vectors {r} dimensions"
+                )
+            if not (self.cells is None and self.scale is None and self.bias is None):
+                raise InputError("spectral signs rebuild nothing, and have neither cells nor a scale nor a bias")
+        # Signs in a drawn frame are found without the norm of A b.
+        drawn = isinstance(symbols, ProjectedSigns) and not isinstance(symbols, LearnedSigns)
+        if drawn and (isinstance(self.scale, ScaleByte) or self.bias is not None):
+            raise InputError(f"{type(symbols).__name__} have neither a scale byte nor a bias; use FixedLength")
 
     @property
     def metric(self) -> Metric:
