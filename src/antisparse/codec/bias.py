@@ -40,9 +40,9 @@ class BiasByte:
     n_bytes: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        finite_number(self.low, "low")
-        nonnegative(self.step, "step")
-        nonnegative(self.alpha, "alpha")
+        object.__setattr__(self, "low", finite_number(self.low, "low"))
+        object.__setattr__(self, "step", nonnegative(self.step, "step"))
+        object.__setattr__(self, "alpha", nonnegative(self.alpha, "alpha"))
 
     @classmethod
     def fit(cls, values: Float64Array, cells: Labels, n_cells: int, alpha: float) -> "BiasByte":
@@ -98,7 +98,7 @@ class BiasNibble(Frozen):
     def __post_init__(self) -> None:
         for name in ("low", "step"):
             object.__setattr__(self, name, frozen_array(getattr(self, name), name, 1))
-        nonnegative(self.alpha, "alpha")
+        object.__setattr__(self, "alpha", nonnegative(self.alpha, "alpha"))
         if len(self.low) != len(self.step) or (self.step < 0).any():
             raise InputError("low and step are not of one length, or a step is negative")
 

@@ -102,9 +102,9 @@ class SpreadSigns(ProjectedSigns):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        nonnegative(self.h, "h")
-        boolean(self.relative_h, "relative_h")
-        integer(choice(self.effort, "effort", EFFORTS), "effort", 0)
+        object.__setattr__(self, "h", nonnegative(self.h, "h"))
+        object.__setattr__(self, "relative_h", boolean(self.relative_h, "relative_h"))
+        object.__setattr__(self, "effort", integer(choice(self.effort, "effort", EFFORTS), "effort", 0))
 
     def find(self, Y: Float64Array, threads: int, scaled: bool) -> Found:
         """Signs, from the spread representation on."""
@@ -156,8 +156,9 @@ class LearnedSigns(ProjectedSigns):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        integer(choice(self.effort, "effort", EFFORTS[1:]), "effort", 1)
-        if nonnegative(self.norm, "norm") == 0:
+        object.__setattr__(self, "effort", integer(choice(self.effort, "effort", EFFORTS[1:]), "effort", 1))
+        object.__setattr__(self, "norm", nonnegative(self.norm, "norm"))
+        if self.norm == 0:
             raise InputError("norm = 0; it must be positive")
 
     def find(self, Y: Float64Array, threads: int, scaled: bool) -> Found:
