@@ -51,6 +51,6 @@ class Symbols(Protocol):
 
 def combine(symbols: Symbols, rows: Codes, threads: int) -> Float64Array:
     """``A x`` of rows of symbols, (n, reduced dimension)."""
-    x = symbols.expand(rows).astype(np.float64)
+    x = np.ascontiguousarray(symbols.expand(rows), np.float64)  # rows may stand in any order in memory
     combined: Float64Array = project(x, np.ascontiguousarray(symbols.matrix.T), threads)
     return combined
