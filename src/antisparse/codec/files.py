@@ -82,8 +82,7 @@ def dumps(codec: Codec) -> bytes:
         "content": text,
         "crc32": str(_checksum(text, tensors)),
     }
-    data: bytes = save_tensors(tensors, header)
-    return data
+    return _sorted(save_tensors(tensors, header))
 
 
 def loads(data: bytes) -> Codec:
@@ -128,6 +127,14 @@ def loads(data: bytes) -> Codec:
         RecursionError,
     ) as error:
         raise FormatError(f"not a sound codec file ({error})") from None
+
+
+def _sorted(data: bytes) -> bytes:
+    """A safetensors file with its header sorted, which safetensors writes in any order: one codec is one file."""
+    end = 8 + int.from_bytes(data[:8], "little")
+    text = json.dumps(json.loads(data[8:end]), sort_keys=True, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + data[end:]
 
 
 def _content(codec: Codec) -> tuple[str, Tensors]:
