@@ -87,8 +87,9 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _validated(self, X: Any, fit: bool) -> npt.NDArray[Any]:
         """Vectors (n, d) as an array; `fit` notes their dimension, else they must have it."""
-        if not fit and type(X) is np.ndarray and X.dtype.kind == "f" and not hasattr(self, "feature_names_in_"):
-            return self.codec_.vectors(X, "X")  # scikit-learn's checks would read all of it
+        plain = type(X) is np.ndarray and X.dtype.kind == "f" and X.ndim == 2
+        if not fit and plain and X.shape[1] == self.codec_.dimension and not hasattr(self, "feature_names_in_"):
+            return np.asarray(X)  # scikit-learn's checks would read all of it
         try:
             array: npt.NDArray[Any] = validate_data(
                 self,
@@ -136,10 +137,6 @@ def drawn_frame(frame: str | Frame, d: int, n_bits: int, random: np.random.Rando
 def most_dimensions(frame: str | Frame, n_bits: int) -> int:
     """The largest dimension that a frame can take: drawn ones have no fewer columns than rows."""
     integer(n_bits, "n_bits", 1)
-    return (
-        n_bits
-        if isinstance(frame, str)
-        else int(np.shape(frame)[0])
-        if not isinstance(frame, BlockFrame)
-        else frame.shape[0]
-    )
+    if isinstance(frame, str):
+        return n_bits
+    return int((frame if isinstance(frame, BlockFrame) else frame_matrix(frame, "frame")).shape[0])
