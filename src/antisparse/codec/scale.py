@@ -95,7 +95,8 @@ def best_scales(dots: Float64Array, squares: Float64Array) -> Float64Array:
 
 def first_scales(residual: Float64Array, norm: float) -> npt.NDArray[np.float32]:
     """The scales that codes are first sought for: by the vectors' lengths."""
-    lengths = np.sqrt((residual * residual).sum(axis=1))
+    with np.errstate(over="ignore"):  # of a vector beyond all bounds: the largest scale
+        lengths = np.sqrt((residual * residual).sum(axis=1))
     scales: npt.NDArray[np.float32] = np.clip(lengths / norm, LEAST_SCALE, 1e18).astype(np.float32)
     return scales
 
