@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antisparse import InputError, InputTypeError, from_lsb_first, hamming, hamming_search, pack, to_lsb_first, unpack
-from antisparse.codes import CodeLayout, code_rows, scan_blocks, scan_rows
+from antisparse.codes import cell_blocks, code_rows, scan_blocks, scan_rows
 
 
 @given(n=st.integers(0, 40), m=st.integers(1, 70), seed=st.integers(0, 10**6))
@@ -62,10 +62,21 @@ def test_hamming_search_orders_by_distance_then_number(isa: str) -> None:
     assert distances.dtype == np.int32 and ids.dtype == np.int64
 
 
-def test_layout_counts_bytes() -> None:
-    layout = CodeLayout(13, (("mean", 1), ("bias", 2)))
-    assert (layout.bit_bytes, layout.code_size) == (2, 5)
-    assert CodeLayout(16).code_size == 2
+@given(n=st.integers(0, 200), n_cells=st.integers(1, 12), seed=st.integers(0, 10**6))
+def test_cells_stand_in_whole_blocks_in_the_order_of_rows(n: int, n_cells: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows, cells = rng.integers(0, 256, (n, 3), dtype=np.uint8), rng.integers(0, n_cells, n)
+    blocks, places, ends = cell_blocks(rows, cells, n_cells)
+    assert len(ends) == n_cells and blocks.shape == (ends[-1], 3, 32) and len(places) == 32 * ends[-1]
+    starts = np.concatenate([[0], ends[:-1]])
+    held = scan_rows(blocks, len(places))
+    for cell in range(n_cells):
+        part = places[32 * starts[cell] : 32 * ends[cell]]
+        expected = np.flatnonzero(cells == cell)
+        np.testing.assert_array_equal(part[: len(expected)], expected)
+        assert (part[len(expected) :] == -1).all() and len(part) - len(expected) < 32
+    np.testing.assert_array_equal(held[places >= 0], rows[places[places >= 0]])
+    assert not held[places < 0].any()
 
 
 def test_errors_name_the_argument() -> None:

@@ -13,6 +13,7 @@ from antisparse import (
     LSHEncoder,
     SpectralHashEncoder,
     Split,
+    _core,
     block_frame,
 )
 
@@ -37,6 +38,11 @@ ENCODERS = {
     "codebooks cells nibble": LearnedEncoder(6, split=Split("codebooks", cells=9, bias="nibble"), random_state=0),
     "codebooks cosine": LearnedEncoder(6, metric="cosine", split=Split("codebooks"), random_state=0),
     "codebooks ip": LearnedEncoder(5, metric="ip", split=Split("codebooks", bias="none"), random_state=0),
+    "codebooks cosine cells": LearnedEncoder(
+        6, metric="cosine", split=Split("codebooks", cells=9, bias="nibble"), random_state=0
+    ),
+    "codebooks ip cells": LearnedEncoder(6, metric="ip", split=Split("codebooks", cells=9), random_state=0),
+    "codebooks byte": LearnedEncoder(1, random_state=0),
     "signs": LearnedEncoder(5, symbols="signs", split=Split("signs"), random_state=0),
     "signs nibble": LearnedEncoder(4, split=Split("signs", bias="nibble"), effort=3, random_state=0),
     "signs cells": LearnedEncoder(5, split=Split("signs", cells=9), effort=1, random_state=0),
@@ -49,21 +55,32 @@ ENCODERS = {
     "spread": AntiSparseEncoder(24, random_state=0),
     "spread refined": AntiSparseEncoder(21, frame="block", effort=3, metric="cosine", random_state=0),
     "spread greedy": AntiSparseEncoder(24, frame=block_frame(10, 24, 3, 0), effort=1, metric="ip"),
+    "spread reduced": AntiSparseEncoder(24, pca=7, metric="cosine", random_state=0),
     "paper": AntiSparseEncoder.paper(24, random_state=0),
     "lsh": LSHEncoder(24, random_state=0),
     "lsh reduced": LSHEncoder(6, frame="gaussian", random_state=0),
     "itq": ITQEncoder(16, random_state=0),
+    "itq ip": ITQEncoder(7, metric="ip", random_state=0),
     "spectral": SpectralHashEncoder(17),
 }
 NAMES = list(ENCODERS)
 REBUILDING = [name for name in NAMES if name != "spectral"]
 COMPARING = [name for name in NAMES if "codebooks" not in name and "cells" not in name]  # by hamming
+SPREAD = ["spread", "spread refined", "spread greedy", "spread reduced", "paper"]  # with a real-valued representation
+
+
+_ISA = _core.isa()
 
 
 @cache
 def codec(name: str) -> Codec:
-    """The codec of this name, fitted on TRAIN."""
-    return clone(ENCODERS[name]).fit(TRAIN).codec_
+    """The codec of this name, fitted on TRAIN, on one instruction set whichever test asks first."""
+    before = _core.isa()
+    _core.use_isa(_ISA)
+    try:
+        return clone(ENCODERS[name]).fit(TRAIN).codec_
+    finally:
+        _core.use_isa(before)
 
 
 def methods(name: str) -> list[str]:

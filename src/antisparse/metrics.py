@@ -9,6 +9,7 @@ from antisparse._arrays import Float64Array
 from antisparse.errors import InputError
 
 MetricName = Literal["l2", "cosine", "ip"]
+_UNIT = 16 * np.finfo(np.float64).eps  # how far from 1 rounding leaves the squared norm of a vector of unit length
 
 
 class Metric(Protocol):
@@ -50,8 +51,7 @@ class L2:
 
     def constant(self, Q: npt.NDArray[Any], mean: Float64Array) -> Float64Array:
         """``||q - mean||^2``."""
-        # Not by BLAS, whose order of operations depends on the batch.
-        squares: Float64Array = ((Q - mean) ** 2).sum(axis=1)
+        squares: Float64Array = ((by_rows(Q) - mean) ** 2).sum(axis=1)
         return squares
 
     def distances(self, scores: Float64Array) -> Float64Array:
@@ -60,7 +60,7 @@ class L2:
 
     def exact(self, q: Float64Array, X: npt.NDArray[Any], name: str) -> Float64Array:
         """``||q - x||^2``."""
-        squares: Float64Array = ((np.asarray(X, np.float64) - q) ** 2).sum(axis=1)
+        squares: Float64Array = ((by_rows(X) - q) ** 2).sum(axis=1)
         return squares
 
 
@@ -70,16 +70,24 @@ class Cosine(L2):
     name: MetricName = "cosine"
 
     def prepare(self, X: npt.NDArray[Any], name: str, first_row: int = 0) -> npt.NDArray[Any]:
-        """The vectors divided by their lengths; an error names one that has none."""
-        exact = np.asarray(X, np.float64)
+        """The vectors divided by their lengths; an error names one that has none.
+
+        One of unit length, but for rounding, stays as it is: to prepare vectors twice is to prepare them once.
+        """
+        exact = by_rows(X)
         largest = np.abs(exact).max(axis=1, initial=0, keepdims=True)
         if not largest.all():
             row = first_row + int(np.argmin(largest))
             raise InputError(
                 f"{name} row {row} is zero, and has no cosine with anything; remove it, or use another metric"
             )
-        exact = exact / largest  # first, so that squares stay in range
-        unit: Float64Array = exact / np.sqrt((exact * exact).sum(axis=1, keepdims=True))
+        # Brought near 1 first, so that squares stay in range, by powers of two, which round nothing.
+        power = np.frexp(largest)[1]
+        near = np.ldexp(exact, -power)
+        squares = (near * near).sum(axis=1, keepdims=True)
+        with np.errstate(over="ignore", under="ignore"):
+            is_unit = np.abs(np.ldexp(squares, 2 * power) - 1) <= _UNIT
+        unit: Float64Array = np.where(is_unit, exact, near / np.sqrt(squares))
         return unit
 
     def distances(self, scores: Float64Array) -> Float64Array:
@@ -88,7 +96,7 @@ class Cosine(L2):
 
     def exact(self, q: Float64Array, X: npt.NDArray[Any], name: str) -> Float64Array:
         """``1 - cos(q, x)``."""
-        cosines: Float64Array = 1.0 - self.prepare(X, name) @ q
+        cosines: Float64Array = 1.0 - (self.prepare(X, name) * q).sum(axis=1)
         return cosines
 
 
@@ -104,7 +112,7 @@ class InnerProduct:
 
     def constant(self, Q: npt.NDArray[Any], mean: Float64Array) -> Float64Array:
         """``-2 q . mean``."""
-        products: Float64Array = (np.asarray(Q, np.float64) * (-2 * mean)).sum(axis=1)
+        products: Float64Array = (by_rows(Q) * (-2 * mean)).sum(axis=1)
         return products
 
     def distances(self, scores: Float64Array) -> Float64Array:
@@ -113,8 +121,16 @@ class InnerProduct:
 
     def exact(self, q: Float64Array, X: npt.NDArray[Any], name: str) -> Float64Array:
         """``-q . x``."""
-        products: Float64Array = -(np.asarray(X, np.float64) @ q)
+        products: Float64Array = -(by_rows(X) * q).sum(axis=1)
         return products
+
+
+def by_rows(X: npt.NDArray[Any]) -> Float64Array:
+    """Vectors in float64, row after row: sums along rows then depend neither on the batch nor on the order in memory.
+
+    A product by BLAS would depend on the batch.
+    """
+    return np.ascontiguousarray(X, np.float64)
 
 
 METRICS: dict[str, Metric] = {"l2": L2(), "cosine": Cosine(), "ip": InnerProduct()}

@@ -40,9 +40,9 @@ class BiasByte:
     n_bytes: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        finite_number(self.low, "low")
-        nonnegative(self.step, "step")
-        nonnegative(self.alpha, "alpha")
+        object.__setattr__(self, "low", finite_number(self.low, "low"))
+        object.__setattr__(self, "step", nonnegative(self.step, "step"))
+        object.__setattr__(self, "alpha", nonnegative(self.alpha, "alpha"))
 
     @classmethod
     def fit(cls, values: Float64Array, cells: Labels, n_cells: int, alpha: float) -> "BiasByte":
@@ -98,7 +98,7 @@ class BiasNibble(Frozen):
     def __post_init__(self) -> None:
         for name in ("low", "step"):
             object.__setattr__(self, name, frozen_array(getattr(self, name), name, 1))
-        nonnegative(self.alpha, "alpha")
+        object.__setattr__(self, "alpha", nonnegative(self.alpha, "alpha"))
         if len(self.low) != len(self.step) or (self.step < 0).any():
             raise InputError("low and step are not of one length, or a step is negative")
 
@@ -108,13 +108,15 @@ class BiasNibble(Frozen):
 
         A vector above the range seems nearer to every query than it is, one below it farther: the former harms more.
         """
+        unit = float(np.abs(values).max()) or 1.0  # taken out, so that squares stay in range
+        values = values / unit
         of_cell = np.bincount(cells, minlength=n_cells)
         centre = np.bincount(cells, values, minlength=n_cells) / np.maximum(of_cell, 1)
         centre[of_cell == 0] = values.mean()
         squares = (values - centre[cells]) ** 2
         # As if ten more vectors had the deviation that all have.
         deviation = np.sqrt((np.bincount(cells, squares, minlength=n_cells) + 10 * squares.mean()) / (of_cell + 10))
-        return cls(centre - 2.25 * deviation, 5 * deviation / 15, alpha)
+        return cls(unit * (centre - 2.25 * deviation), unit * (5 * deviation / 15), alpha)
 
     def put(self, rows: npt.NDArray[np.uint8], values: Float64Array, cells: Labels) -> npt.NDArray[np.uint8]:
         """The rows of symbols with the bias in their last nibble."""

@@ -32,13 +32,19 @@ class Codebooks(Frozen):
     matrix: Float64Array
     effort: int = 2
     columns_per_nibble: ClassVar[int] = CODEWORDS
+    measured: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "matrix", frozen_array(self.matrix, "matrix", 2))
-        integer(choice(self.effort, "effort", tuple(_MOVES)), "effort", 1)
+        object.__setattr__(self, "effort", integer(choice(self.effort, "effort", tuple(_MOVES)), "effort", 1))
         if self.matrix.shape[1] % CODEWORDS:
             raise InputError(f"matrix has {self.matrix.shape[1]} columns; codebooks have 16 each")
         check_codebooks(self.count)
+
+    @property
+    def dimension(self) -> int:
+        """Of the reduced vectors that they code."""
+        return int(self.matrix.shape[0])
 
     @property
     def count(self) -> int:

@@ -78,13 +78,15 @@ class Codec(Frozen):
             if not isinstance(getattr(self, name), kinds):
                 raise InputTypeError(f"{name} is a {type(getattr(self, name)).__name__}, which a codec cannot hold")
         r = self.reduction.reduced_dimension
-        if self.rebuilds:
-            if self.symbols.matrix.shape[0] != r:
-                raise InputError(
-                    f"symbols have {self.symbols.matrix.shape[0]} rows, but reduced vectors {r} dimensions"
-                )
-            if self.metric.centres and self.bias is None and not isinstance(self.scale, FixedLength):
-                raise InputError(f"a codec for {self.metric_name!r} needs a bias, or rebuilt vectors of one length")
+        if self.symbols.dimension != r:
+            raise InputError(f"symbols are of {self.symbols.dimension} dimensions, but reduced vectors of {r}")
+        beside = isinstance(self.scale, ScaleByte) or self.bias is not None
+        if beside and not self.symbols.measured:
+            raise InputError(f"{self.symbols.describe()} go with neither a scale byte nor a bias; use FixedLength")
+        if self.rebuilds and self.metric.centres and self.bias is None and not isinstance(self.scale, FixedLength):
+            raise InputError(f"a codec for {self.metric_name!r} needs a bias, or rebuilt vectors of one length")
+        if not self.rebuilds and (self.cells is not None or self.scale is not None):
+            raise InputError(f"{self.symbols.describe()} rebuild nothing, and have neither cells nor a scale")
         if self.cells is not None and self.cells.means.shape[1] != r:
             raise InputError(f"means have {self.cells.means.shape[1]} columns, but reduced vectors {r} dimensions")
         if isinstance(self.bias, BiasNibble):

@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import threading
 import zlib
 from importlib.metadata import version
 from pathlib import Path
@@ -23,7 +24,7 @@ Tensors = dict[str, npt.NDArray[Any]]
 
 def replace_file(path: Path, data: bytes) -> None:
     """Write a file at once or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
         with open(temporary, "wb") as file:
             file.write(data)
@@ -56,8 +57,7 @@ def dumps(codec: Any) -> bytes:
         "content": text,
         "crc32": str(_checksum(text, tensors)),
     }
-    data: bytes = save_tensors(tensors, header)
-    return data
+    return _sorted(save_tensors(tensors, header))
 
 
 def loads(data: bytes, classes: dict[str, type]) -> Any:
@@ -79,7 +79,14 @@ def loads(data: bytes, classes: dict[str, type]) -> Any:
         text = header["content"]
         if str(_checksum(text, tensors)) != header.get("crc32"):
             raise FormatError("its checksum does not match: the file is damaged")
-        return _restore(json.loads(text), tensors, classes)
+        for name, array in tensors.items():
+            if array.dtype != np.float64:
+                raise FormatError(f"its tensor {name} has dtype {array.dtype}; those of a codec have float64")
+        unused = dict(tensors)
+        value = _restore(json.loads(text), unused, classes)
+        if unused:
+            raise FormatError(f"it has tensors that no field refers to: {', '.join(sorted(unused))}")
+        return value
     except FormatError:
         raise
     except (
@@ -93,6 +100,14 @@ def loads(data: bytes, classes: dict[str, type]) -> Any:
         RecursionError,
     ) as error:
         raise FormatError(f"not a sound codec file ({error})") from None
+
+
+def _sorted(data: bytes) -> bytes:
+    """A safetensors file with its header sorted, which safetensors writes in any order: one codec is one file."""
+    end = 8 + int.from_bytes(data[:8], "little")
+    text = json.dumps(json.loads(data[8:end]), sort_keys=True, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + data[end:]
 
 
 def _content(codec: Any) -> tuple[str, Tensors]:
@@ -125,12 +140,13 @@ def _store(value: Any, name: str, tensors: Tensors) -> Any:
 
 
 def _restore(value: Any, tensors: Tensors, classes: dict[str, type]) -> Any:
+    """The inverse of `_store`; takes the tensors that it uses out of `tensors`."""
     if isinstance(value, list):
         return tuple(_restore(part, tensors, classes) for part in value)
     if not isinstance(value, dict):
         return value
     if "tensor" in value:
-        return tensors[value["tensor"]]
+        return tensors.pop(value["tensor"])
     parts = {key: _restore(part, tensors, classes) for key, part in value.items() if key != "class"}
     return classes[value["class"]](**parts)
 

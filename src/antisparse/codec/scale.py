@@ -25,9 +25,10 @@ class ScaleByte:
     n_bytes: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        if nonnegative(self.low, "low") == 0:
+        object.__setattr__(self, "low", nonnegative(self.low, "low"))
+        object.__setattr__(self, "step", nonnegative(self.step, "step"))
+        if self.low == 0:
             raise InputError("low = 0; an inverse scale must be positive")
-        nonnegative(self.step, "step")
 
     @classmethod
     def fit(cls, dots: Float64Array, squares: Float64Array) -> "ScaleByte":
@@ -70,7 +71,7 @@ class FixedLength:
     n_bytes: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
-        nonnegative(self.sigma, "sigma")
+        object.__setattr__(self, "sigma", nonnegative(self.sigma, "sigma"))
 
     def decode(self, combined: Float64Array) -> Float64Array:
         """The scale of each combination A b; zero where it vanishes."""
@@ -94,7 +95,8 @@ def best_scales(dots: Float64Array, squares: Float64Array) -> Float64Array:
 
 def first_scales(residual: Float64Array, norm: float) -> npt.NDArray[np.float32]:
     """The scales that codes are first sought for: by the vectors' lengths."""
-    lengths = np.sqrt((residual * residual).sum(axis=1))
+    with np.errstate(over="ignore"):  # of a vector beyond all bounds: the largest scale
+        lengths = np.sqrt((residual * residual).sum(axis=1))
     scales: npt.NDArray[np.float32] = np.clip(lengths / norm, LEAST_SCALE, 1e18).astype(np.float32)
     return scales
 

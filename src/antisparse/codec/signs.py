@@ -34,15 +34,27 @@ class ProjectedSigns(Frozen):
 
     frame: Frame
     columns_per_nibble: ClassVar[int] = 4
+    measured: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.frame, BlockFrame):
-            object.__setattr__(self, "frame", frozen_array(self.frame, "frame", 2))
+        given = self.frame
+        # Anew in either case: copying and pickling leave the arrays of a BlockFrame writable.
+        private = (
+            BlockFrame(given.blocks, given.rotation)
+            if isinstance(given, BlockFrame)
+            else frozen_array(given, "frame", 2)
+        )
+        object.__setattr__(self, "frame", private)
 
     @property
     def n_bits(self) -> int:
         """One bit a column."""
         return int(self.frame.shape[1])
+
+    @property
+    def dimension(self) -> int:
+        """Of the reduced vectors that they code."""
+        return int(self.frame.shape[0])
 
     @property
     def matrix(self) -> Float64Array:
@@ -55,10 +67,8 @@ class ProjectedSigns(Frozen):
 
     def find(self, Y: Float64Array, threads: int, scaled: bool) -> Found:
         """``sign(A.T @ y)``; zero counts as positive."""
-        projected = self.project(Y, threads)
-        symbols = np.packbits(projected >= 0, axis=1)
-        dots = np.abs(projected).sum(axis=1)
-        return Found(symbols, dots, np.zeros(len(Y)))
+        symbols = np.packbits(self.project(Y, threads) >= 0, axis=1)
+        return Found(symbols, np.zeros(len(Y)), np.zeros(len(Y)))
 
     def project(self, Y: Float64Array, threads: int) -> Float64Array:
         """``A.T @ y``."""
@@ -96,9 +106,9 @@ class SpreadSigns(ProjectedSigns):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        nonnegative(self.h, "h")
-        boolean(self.relative_h, "relative_h")
-        integer(choice(self.effort, "effort", EFFORTS), "effort", 0)
+        object.__setattr__(self, "h", nonnegative(self.h, "h"))
+        object.__setattr__(self, "relative_h", boolean(self.relative_h, "relative_h"))
+        object.__setattr__(self, "effort", integer(choice(self.effort, "effort", EFFORTS), "effort", 0))
 
     def find(self, Y: Float64Array, threads: int, scaled: bool) -> Found:
         """Signs, from the spread representation on."""
@@ -147,11 +157,13 @@ class LearnedSigns(ProjectedSigns):
 
     effort: int = 2
     norm: float = 1.0
+    measured: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        integer(choice(self.effort, "effort", EFFORTS[1:]), "effort", 1)
-        if nonnegative(self.norm, "norm") == 0:
+        object.__setattr__(self, "effort", integer(choice(self.effort, "effort", EFFORTS[1:]), "effort", 1))
+        object.__setattr__(self, "norm", nonnegative(self.norm, "norm"))
+        if self.norm == 0:
             raise InputError("norm = 0; it must be positive")
 
     def find(self, Y: Float64Array, threads: int, scaled: bool) -> Found:
@@ -189,6 +201,7 @@ class SpectralSigns(Frozen):
     axis: Float64Array
     mode: Float64Array
     columns_per_nibble: ClassVar[int] = 0
+    measured: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         for name in ("lower", "extent", "axis", "mode"):
@@ -197,6 +210,11 @@ class SpectralSigns(Frozen):
             raise InputError("lower and extent, or axis and mode, are not of one length")
         if not ((self.axis >= 0) & (self.axis < len(self.lower)) & (self.axis == np.round(self.axis))).all():
             raise InputError("axis names a component that does not exist")
+
+    @property
+    def dimension(self) -> int:
+        """Of the reduced vectors that they code."""
+        return len(self.lower)
 
     @property
     def n_bits(self) -> int:

@@ -13,7 +13,10 @@ from antisparse.codes import Codes
 
 @dataclass(frozen=True)
 class Found:
-    """The symbols of some vectors y, with what the bias and the scale need to know of the combinations ``A x``."""
+    """The symbols of some vectors y, with what the bias and the scale need to know of the combinations ``A x``.
+
+    Symbols that are not measured have zeros there.
+    """
 
     symbols: Codes
     dots: Float64Array  # y . A x
@@ -36,6 +39,14 @@ class Symbols(Protocol):
         """4, 16, or 0 where there is no matrix and nothing can be rebuilt."""
 
     @property
+    def dimension(self) -> int:
+        """Of the reduced vectors that they code."""
+
+    @property
+    def measured(self) -> bool:
+        """Whether `find` tells dot products and squared norms, which a scale byte and a bias need."""
+
+    @property
     def matrix(self) -> Float64Array:
         """The matrix A (reduced dimension, columns)."""
 
@@ -51,6 +62,6 @@ class Symbols(Protocol):
 
 def combine(symbols: Symbols, rows: Codes, threads: int) -> Float64Array:
     """``A x`` of rows of symbols, (n, reduced dimension)."""
-    x = symbols.expand(rows).astype(np.float64)
+    x = np.ascontiguousarray(symbols.expand(rows), np.float64)  # rows may stand in any order in memory
     combined: Float64Array = project(x, np.ascontiguousarray(symbols.matrix.T), threads)
     return combined

@@ -3,8 +3,9 @@
 from typing import Any, Literal, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
-from antisparse._arrays import Float64Array, boolean, choice, nonnegative, thread_count
+from antisparse._arrays import Float64Array, boolean, choice, finite, nonnegative, thread_count
 from antisparse.codec import Codec, FixedLength, SpreadSigns
 from antisparse.codec.queries import Method
 from antisparse.codec.reduction import fit_reduction
@@ -111,8 +112,11 @@ class AntiSparseEncoder(Encoder):
 
     def transform_real(self, X: Any) -> Float64Array:
         """The representations before binarisation, ``x / ||x||_inf`` (n, n_bits), for asymmetric search."""
+        check_is_fitted(self)
         codec, threads = self.codec_, thread_count(self.n_threads)
-        array = codec.metric.prepare(self._validated(X, fit=False), "X")
+        array = self._validated(X, fit=False)
+        finite(array, "X")
+        array = codec.metric.prepare(array, "X")
         symbols = codec.symbols
         assert isinstance(symbols, SpreadSigns)
         return symbols.weights(codec.reduction.reduce(array, threads), "spread", threads)

@@ -13,7 +13,7 @@ from antisparse.codec.codec import Codec
 from antisparse.codes import Codes
 from antisparse.errors import InputError, InputTypeError
 from antisparse.frames import BlockFrame, Frame, block_frame, frame_matrix, gaussian_frame, tight_frame
-from antisparse.metrics import MetricName, metric_named
+from antisparse.metrics import Metric, MetricName, metric_named
 
 _LARGEST = 1e140
 _BLOCK = 48  # dimensions a block of the "block" frame
@@ -42,17 +42,38 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Learn the codec from training vectors (n, d), brought to unit length first if the metric is the cosine."""
         metric, _ = metric_named(self.metric), thread_count(self.n_threads)
         random = check_random_state(getattr(self, "random_state", None))
-        array = self._validated(self._sample(X, random), fit=True)
-        # The codec is set when it is whole: a fit that fails leaves the one before.
-        self.codec_ = self._fit(np.asarray(metric.prepare(array, "X"), np.float64), random)
+        before = dict(self.__dict__)
+        try:
+            self.codec_ = self._fit(self._training(X, metric, random), random)
+        except BaseException:  # a fit that fails leaves the one before
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
         return self
+
+    def _training(self, X: Any, metric: Metric, random: np.random.RandomState) -> Float64Array:
+        """The vectors to learn from, prepared for the metric."""
+        # Rows of an array are drawn first: it may be memory-mapped, and most of it is then never read.
+        rows = self._sample(len(X), random) if isinstance(X, np.ndarray) and X.ndim == 2 else None
+        try:
+            array = metric.prepare(self._validated(X if rows is None else X[rows], fit=True), "X")
+        except InputError:
+            if rows is not None and X.dtype.kind in "biuf":  # say which of the caller's rows it is
+                for row in rows:
+                    finite(X[row : row + 1], "X", int(row))
+                    metric.prepare(X[row : row + 1], "X", int(row))
+            raise
+        if rows is None:
+            rows = self._sample(len(array), random)
+            array = array if rows is None else array[rows]
+        return np.asarray(array, np.float64)
 
     def _fit(self, X: Float64Array, random: np.random.RandomState) -> Codec:
         raise NotImplementedError
 
-    def _sample(self, X: Any, random: np.random.RandomState) -> Any:
-        """The training vectors to use: all of them."""
-        return X
+    def _sample(self, n: int, random: np.random.RandomState) -> npt.NDArray[np.int64] | None:
+        """The rows of n training vectors to use; None: all of them."""
+        return None
 
     def transform(self, X: Any) -> Codes:
         """Code rows (n, n_bytes), uint8, of the vectors (n, d)."""
@@ -66,8 +87,9 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _validated(self, X: Any, fit: bool) -> npt.NDArray[Any]:
         """Vectors (n, d) as an array; `fit` notes their dimension, else they must have it."""
-        if not fit and type(X) is np.ndarray and X.dtype.kind == "f" and not hasattr(self, "feature_names_in_"):
-            return self.codec_.vectors(X, "X")  # scikit-learn's checks would read all of it
+        plain = type(X) is np.ndarray and X.dtype.kind == "f" and X.ndim == 2
+        if not fit and plain and X.shape[1] == self.codec_.dimension and not hasattr(self, "feature_names_in_"):
+            return np.asarray(X)  # scikit-learn's checks would read all of it
         try:
             array: npt.NDArray[Any] = validate_data(
                 self,
@@ -115,10 +137,6 @@ def drawn_frame(frame: str | Frame, d: int, n_bits: int, random: np.random.Rando
 def most_dimensions(frame: str | Frame, n_bits: int) -> int:
     """The largest dimension that a frame can take: drawn ones have no fewer columns than rows."""
     integer(n_bits, "n_bits", 1)
-    return (
-        n_bits
-        if isinstance(frame, str)
-        else int(np.shape(frame)[0])
-        if not isinstance(frame, BlockFrame)
-        else frame.shape[0]
-    )
+    if isinstance(frame, str):
+        return n_bits
+    return int((frame if isinstance(frame, BlockFrame) else frame_matrix(frame, "frame")).shape[0])

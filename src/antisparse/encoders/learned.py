@@ -1,8 +1,9 @@
 """The learned encoder: codes of a number of bytes, split by rules and fitted to training vectors (docs/learn.md)."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from antisparse._arrays import Float64Array, boolean, choice, integer, thread_count
 from antisparse.codec import BiasByte, BiasNibble, Cells, Codec, Reduction, ScaleByte
@@ -89,11 +90,10 @@ class LearnedEncoder(Encoder):
         self.random_state = random_state
         self.n_threads = n_threads
 
-    def _sample(self, X: Any, random: np.random.RandomState) -> Any:
-        integer(self.train, "train", 1)
-        if isinstance(X, np.ndarray) and X.ndim == 2 and len(X) > self.train:
-            return X[np.sort(random.choice(len(X), self.train, replace=False))]
-        return X
+    def _sample(self, n: int, random: np.random.RandomState) -> npt.NDArray[np.int64] | None:
+        if n <= integer(self.train, "train", 1):
+            return None
+        return np.sort(random.choice(n, self.train, replace=False))
 
     def _fit(self, X: Float64Array, random: np.random.RandomState) -> Codec:
         boolean(self.verbose, "verbose")

@@ -50,13 +50,13 @@ class Training:
 
     @classmethod
     def split(cls, X: Float64Array, means: int, random: np.random.RandomState, threads: int) -> "Training":
-        """A tenth of X, at most 5,000 vectors, is held out; k-means finds the means of the rest."""
+        """A tenth of X, at most 5,000 vectors, is held out; k-means finds the means of the rest, which are as many."""
         if len(X) == 0:
             raise InputError("X has no rows; learning needs vectors")
         if means > len(X):
             raise InputError(f"means = {means}, but X has {len(X)} vectors; lower it or pass more vectors")
         order = random.permutation(len(X))
-        held = min(len(X) // 10, 5000) if len(X) >= 100 else 0
+        held = min(len(X) // 10, 5000, len(X) - means) if len(X) >= 100 else 0
         out, train = X[order[:held]] if held else X, X[order[held:]]
         variance = float(((out - X.mean(axis=0)) ** 2).sum(axis=1).mean()) or 1.0
         mu = kmeans(train, means, random)

@@ -82,7 +82,7 @@ class Searcher:
     def search(self, parts: Sequence[Part], Q: Any, what: Search, threads: int) -> tuple[npt.NDArray[Any], Ids]:
         """Distances and ids of the k nearest codes of all parts, (n_queries, k); 1-dimensional for a single query."""
         single = np.ndim(Q) == 1
-        queries = self.codec.queries(np.asarray(Q)[None] if single else Q)
+        queries = self.codec.queries(np.asanyarray(Q)[None] if single else Q)
         n, k = len(queries), what.k
         distances = np.empty((n, k), np.int32 if what.method == "hamming" else np.float64)
         ids = np.empty((n, k), np.int64)
