@@ -50,7 +50,7 @@ def test_codes_have_as_many_bytes_as_were_asked_for(monkeypatch: pytest.MonkeyPa
         codec = encoder.codec_
         assert codec.n_bytes == n_bytes == encoder.transform(FEW).shape[1]
         assert codec.metric_name == metric
-        assert encoder.split_ == choose_split(n_bytes, len(FEW), metric, symbols)
+        assert encoder.split_ == choose_split(n_bytes, *FEW.shape, metric=metric, symbols=symbols)
         assert codec.rebuilds and isinstance(codec.symbols, Codebooks | LearnedSigns)
         if symbols != "auto":
             assert isinstance(codec.symbols, Codebooks if symbols == "codebooks" else LearnedSigns)

@@ -2,7 +2,7 @@
 
 For a residual r = y - mean_k that is rebuilt as s A x, the value kept is
 
-    ( ||s A x||^2 + 2 mean_k . s A x + alpha ||r - s A x||^2 ) / s
+    ( ||s A x||^2 + 2 mean_k . s A x + alpha ||e||^2 + beta e . s A x ) / s        e = r - s A x
 
 so that the scan adds it to -2 w . x before it multiplies by s.
 """
@@ -30,13 +30,14 @@ class BiasByte:
     Attributes
     ----------
     low, step : float
-    alpha : float
-        The share of a code's own error that is added.
+    alpha, beta : float
+        The shares of a code's own error that are added.
     """
 
     low: float
     step: float
     alpha: float
+    beta: float
     n_bytes: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
@@ -45,10 +46,10 @@ class BiasByte:
         object.__setattr__(self, "alpha", nonnegative(self.alpha, "alpha"))
 
     @classmethod
-    def fit(cls, values: Float64Array, cells: Labels, n_cells: int, alpha: float) -> "BiasByte":
+    def fit(cls, values: Float64Array, cells: Labels, n_cells: int, alpha: float, beta: float) -> "BiasByte":
         """The range of the values of training vectors."""
         low, high = value_range(values)
-        return cls(low, (high - low) / 255, alpha)
+        return cls(low, (high - low) / 255, alpha, beta)
 
     def put(self, rows: npt.NDArray[np.uint8], values: Float64Array, cells: Labels) -> npt.NDArray[np.uint8]:
         """The rows of symbols with a bias byte after them."""
@@ -86,13 +87,14 @@ class BiasNibble(Frozen):
     Attributes
     ----------
     low, step : ndarray of shape (n_cells,)
-    alpha : float
-        The share of a code's own error that is added.
+    alpha, beta : float
+        The shares of a code's own error that are added.
     """
 
     low: Float64Array
     step: Float64Array
     alpha: float
+    beta: float
     n_bytes: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
@@ -103,7 +105,7 @@ class BiasNibble(Frozen):
             raise InputError("low and step are not of one length, or a step is negative")
 
     @classmethod
-    def fit(cls, values: Float64Array, cells: Labels, n_cells: int, alpha: float) -> "BiasNibble":
+    def fit(cls, values: Float64Array, cells: Labels, n_cells: int, alpha: float, beta: float) -> "BiasNibble":
         """Ranges by the mean and the deviation of the values of each cell's training vectors.
 
         A vector above the range seems nearer to every query than it is, one below it farther: the former harms more.

@@ -25,7 +25,7 @@ from antisparse.codec.fields import (
 from antisparse.codec.files import digest, dumps, loads, replace_file
 from antisparse.codec.frozen import Frozen
 from antisparse.codec.layout import RowLayout
-from antisparse.codec.symbols import combine
+from antisparse.codec.symbols import Found, combine
 from antisparse.codes import Codes
 from antisparse.errors import FormatError, InputError, InputTypeError
 from antisparse.metrics import METRICS, Metric, MetricName, metric_named
@@ -180,7 +180,8 @@ class Codec(Frozen):
             numbers = self.scale.encode(found.dots, found.squares)
             scales = self.scale.decode(numbers)
         if self.bias is not None:
-            values = self.bias_values(residual, cells, found.symbols, found.dots, found.squares, scales)
+            shares = self.bias.alpha, self.bias.beta
+            values = self.bias_values(residual, cells, found, scales, *shares)
             rows = self.bias.put(rows, values, cells)
         return self.layout.join(rows, cells, numbers)
 
@@ -196,21 +197,18 @@ class Codec(Frozen):
         self,
         residual: Float64Array,
         cells: Labels,
-        symbols: Codes,
-        dots: Float64Array,
-        squares: Float64Array,
+        found: Found,
         scales: Float64Array,
-        alpha: float | None = None,
+        alpha: float,
+        beta: float,
     ) -> Float64Array:
-        """The values that a bias keeps (codec/bias.py), from symbols x, ``r . A x`` and ``||A x||^2``."""
-        square = scales * scales * squares
-        if alpha is None:
-            alpha = 0.0 if self.bias is None else self.bias.alpha
+        """The values that a bias keeps (codec/bias.py), for the symbols found for residuals."""
+        square, dots = scales * scales * found.squares, scales * found.dots
         with np.errstate(over="ignore"):  # of a vector beyond all bounds: the last of the numbers
-            error = np.clip((residual * residual).sum(axis=1) - 2 * scales * dots + square, 0, 1e300)
-            value: Float64Array = square + alpha * error
+            error = np.clip((residual * residual).sum(axis=1) - 2 * dots + square, 0, 1e300)
+            value: Float64Array = square + alpha * error + beta * (dots - square)
             if self.cells is not None:
-                x = self.symbols.expand(symbols)
+                x = self.symbols.expand(found.symbols)
                 value = value + 2 * scales * np.einsum("ij,ij->i", self._mean_products[cells], x)
             return value / scales
 

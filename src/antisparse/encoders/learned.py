@@ -10,7 +10,7 @@ from antisparse.codec import BiasByte, BiasNibble, Cells, Codec, Reduction, Scal
 from antisparse.codec.symbols import combine
 from antisparse.encoders.base import Encoder
 from antisparse.errors import InputError, InputTypeError
-from antisparse.learning.choose import best_alpha
+from antisparse.learning.choose import bias_shares
 from antisparse.learning.split import Split, choose_split
 from antisparse.learning.symbols import SYMBOLS, Order
 from antisparse.metrics import METRICS, MetricName
@@ -98,7 +98,7 @@ class LearnedEncoder(Encoder):
     def _fit(self, X: Float64Array, random: np.random.RandomState) -> Codec:
         boolean(self.verbose, "verbose")
         choice(self.effort, "effort", (1, 2, 3))
-        split = self._chosen_split(len(X))
+        split = self._chosen_split(*X.shape)
         nibbles = split.nibbles(integer(self.n_bytes, "n_bytes", 1))
         if split.cells > len(X):
             raise InputError(f"cells = {split.cells}, but X has {len(X)} vectors; lower it or fit on more vectors")
@@ -116,14 +116,15 @@ class LearnedEncoder(Encoder):
         self.split_ = split
         return codec
 
-    def _chosen_split(self, n_train: int) -> Split:
+    def _chosen_split(self, n_train: int, dimension: int) -> Split:
         if self.split is not None:
             if not isinstance(self.split, Split):
                 raise InputTypeError(f"split is a {type(self.split).__name__}; pass a Split, such as Split('signs')")
             return self.split
         choice(self.symbols, "symbols", ("auto", *SYMBOLS))
         cells = None if self.cells is None else integer(self.cells, "cells", 1, 2**16 + 1)
-        return choose_split(integer(self.n_bytes, "n_bytes", 1), n_train, self.metric, self.symbols, cells)
+        n_bytes = integer(self.n_bytes, "n_bytes", 1)
+        return choose_split(n_bytes, n_train, dimension, metric=self.metric, symbols=self.symbols, cells=cells)
 
 
 class _Fit:
@@ -150,14 +151,12 @@ class _Fit:
                 raise InputError(f"split has no bias, which metric={metric!r} needs; use bias='byte' or 'nibble'")
             return Codec(*parts)
         rebuilt = combine(draft.symbols, found.symbols, self._threads) * scales[:, None]
-        error = ((residual - rebuilt) ** 2).sum(axis=1)
-        alpha = best_alpha(queries, base, base - residual + rebuilt, error) if len(queries) >= 20 else 0.0
+        shares = bias_shares(queries, base, residual, residual - rebuilt)
         if split.bias == "byte":
-            values = draft.bias_values(residual, cells, found.symbols, found.dots, found.squares, scales, alpha)
-            return Codec(*parts, BiasByte.fit(values, cells, draft.n_cells, alpha))
+            values = draft.bias_values(residual, cells, found, scales, *shares)
+            return Codec(*parts, BiasByte.fit(values, cells, draft.n_cells, *shares))
         more = Y[random.permutation(len(Y))[: max(len(base), _PER_CELL * draft.n_cells)]]
         cells, residual = draft.residuals(more, self._threads)
-        found = draft.symbols.find(residual, self._threads, split.scale)
-        scales = np.ones(1) if scale is None else scale.decode(scale.encode(found.dots, found.squares))
-        values = draft.bias_values(residual, cells, found.symbols, found.dots, found.squares, scales, alpha)
-        return Codec(*parts, BiasNibble.fit(values, cells, draft.n_cells, alpha))
+        found = draft.symbols.find(residual, self._threads, False)
+        values = draft.bias_values(residual, cells, found, np.ones(1), *shares)
+        return Codec(*parts, BiasNibble.fit(values, cells, draft.n_cells, *shares))

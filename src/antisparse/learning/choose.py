@@ -1,4 +1,4 @@
-"""Parameters chosen on training vectors: the penalty h for a search method, the share alpha of a code's own error."""
+"""Parameters chosen on training vectors: the penalty h for a search method, the shares of a code's own error."""
 
 from typing import Any
 
@@ -12,9 +12,7 @@ from antisparse.evaluation import exact_neighbors
 from antisparse.spread import SpreadSolver
 
 H_GRID = (0.01, 0.03, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)  # relative to h_1
-ALPHA_GRID = (0.0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0)
-_USUAL_ALPHA = 0.3
-_CLOSE = 0.33  # the part of the training queries that choose alpha
+_NEIGHBOURS = 3  # of each training query, that the shares of the bias are fitted to
 _MOST = 30_000  # training vectors that choose h, of which a tenth at most ask
 _MOST_QUERIES, _CHUNK = 2000, 256
 _DEPTHS = (1, 2, 5, 10, 20, 50)  # recall@R is averaged over these
@@ -51,21 +49,32 @@ def best_h(
     return next(h for h, score in zip(H_GRID, scores, strict=True) if score >= max(scores) - chance)
 
 
-def best_alpha(queries: Float64Array, base: Float64Array, rebuilt: Float64Array, error: Float64Array) -> float:
-    """The alpha that ranks true neighbours best among training vectors: by recall@R averaged over R."""
-    distances, nearest = exact_neighbors(base, queries, 1)
-    # A base to search is denser than a sample of it, and the offset is worth less for close neighbours: judge by the
-    # closest.
-    close = distances[:, 0] <= np.quantile(distances[:, 0], _CLOSE)
-    queries, nearest = queries[close], nearest[close]
-    rough = (rebuilt * rebuilt).sum(axis=1) - 2 * (queries @ rebuilt.T)
-    scores = np.array([_recalls(_ranks(rough + alpha * error, nearest)) for alpha in ALPHA_GRID])
-    # Of those as good as the best, but for chance (a standard error of the difference, query by query), the one nearest
-    # to what bases denser than a sample want.
-    behind = scores[scores.mean(axis=1).argmax()] - scores
-    chance = behind.std(axis=1) / np.sqrt(scores.shape[1])
-    good = np.asarray(ALPHA_GRID)[behind.mean(axis=1) <= chance]
-    return float(good[np.abs(good - _USUAL_ALPHA).argmin()])
+def bias_shares(queries: Float64Array, base: Float64Array, residual: Float64Array, error: Float64Array) -> tuple[float, float]:
+    """The shares alpha and beta of a code's own error that its bias is best given (docs/learn.md).
+
+    With r the rebuilt residual of y and e its error, ``||q - y||^2`` has the part ``2 r . e + ||e||^2 - 2 (q - m) . e``,
+    m being the mean of y's cell, that the distance to the rebuilt vector lacks. For a q that y is near to the last
+    product is about ``k r . e + l ||e||^2``: k and l are found by least squares on training vectors and their nearest
+    neighbours.
+
+    Parameters
+    ----------
+    queries, base : ndarray of shape (n, d)
+        Training vectors, reduced, none in both.
+    residual, error : ndarray of shape (n, d)
+        Of `base`: less the means of its cells, and what the codes leave of that.
+    """
+    if len(queries) < 20:
+        return 0.0, 0.0
+    near = exact_neighbors(base, queries, min(_NEIGHBOURS, len(base)))[1]
+    q, y = np.repeat(queries, near.shape[1], axis=0), near.reshape(-1)
+    e = error[y]
+    products = np.stack([((residual[y] - e) * e).sum(axis=1), (e * e).sum(axis=1), np.ones(len(y))], axis=1)
+    wanted = ((q - base[y] + residual[y]) * e).sum(axis=1)
+    largest = np.abs(products).max(axis=0)
+    scaled = products / np.where(largest > 0, largest, 1)
+    k, share, _ = np.linalg.lstsq(scaled, wanted, rcond=1e-10)[0] / np.where(largest > 0, largest, 1)
+    return float(np.clip(1 - 2 * share, 0, 1)), float(np.clip(2 - 2 * k, 0, 1))
 
 
 def _recalls(ranks: Float64Array) -> Float64Array:

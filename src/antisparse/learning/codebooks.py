@@ -3,15 +3,17 @@
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 from antisparse._arrays import Float64Array, float64_array, integer, thread_count
 from antisparse._progress import bar
-from antisparse.codec.cells import nearest_mean
 from antisparse.codewords import CODEWORDS, TENURE, CodewordFinder, check_codebooks, one_hot
-from antisparse.learning.training import Learned, Rounds, Training
+from antisparse.learning.training import Learned, Training
 
 _RIDGE = 0.05  # of the vectors that a codeword would have if all had as many
 _MOVES = 60  # of the encodings while learning
+_BATCH, _LAST = 8192, 32768  # vectors of a round, and of each of the last two
+_NOISE = 0.25  # of the mean squared error, added to what is encoded
 _CHUNK_ROWS = 4096
 
 
@@ -27,8 +29,10 @@ def learn_codebooks(
 ) -> Learned:
     """Codebooks of 16 codewords, for which codes rebuild vectors like those of X best.
 
-    As `learn_frame`: each round encodes the training set from scratch, and fits the codewords to the codes by least
-    squares. The ridge is not small: it keeps rare codewords from fitting the few vectors that have them.
+    Each round encodes a few thousand training vectors from scratch, and fits the codewords to the codes by least squares;
+    the last two rounds take more. The ridge is not small: it keeps rare codewords from fitting the few vectors that have
+    them. A little noise, with the covariance of the vectors, is added to what is encoded, and the codewords are fitted to
+    the vectors without it: so codes of vectors that were not trained on are rebuilt better.
 
     Parameters
     ----------
@@ -64,26 +68,34 @@ def _learn(
     threads: int,
     progress: bool,
 ) -> Learned:
-    start = Training.split(X, means, random, threads)
-    residual, columns = start.residual, count * CODEWORDS
-    rest = start.held_out - start.means[nearest_mean(start.held_out, start.means, threads)]
-    squares = (rest * rest).sum(axis=1)
-    first: Float64Array = start.root @ random.standard_normal((X.shape[1], columns)) / np.sqrt(count)
-    finder = CodewordFinder(first)
-    found = Rounds(start)
+    start = Training.of(X, means, random, threads)
+    vectors = start.residual / start.norm  # of size 1: float32 has room
+    n, d, columns = *vectors.shape, count * CODEWORDS
+    root = start.root / start.norm
+    matrix: Float64Array = root @ random.standard_normal((d, columns)) / np.sqrt(count)
+    errors: list[float] = []
+    noise, order, at = 0.0, random.permutation(n), 0
     with bar("learning the codebooks", rounds, progress) as advance:
-        for _ in range(rounds):
-            gram = _RIDGE * len(residual) / CODEWORDS * np.eye(columns)
-            moment = np.zeros((columns, X.shape[1]))
-            for at in range(0, len(residual), _CHUNK_ROWS):
-                part = residual[at : at + _CHUNK_ROWS]
-                x = one_hot(finder.find(part, _MOVES, TENURE, threads)[0], count)
-                gram += x.T @ x
-                moment += x.T @ (part / start.norm).astype(np.float32)  # of size 1: float32 has room
-            matrix = np.asarray(start.norm * np.linalg.solve(gram, moment).T, np.float64)
+        for number in range(rounds):
+            size = min(n, _LAST if number >= rounds - 2 else _BATCH)
+            if at + size > n:
+                order, at = random.permutation(n), 0
+            chosen, at = order[at : at + size], at + size
             finder = CodewordFinder(matrix)
-            _, dots, square = finder.find(rest, _MOVES, TENURE, threads)
-            if found.end(matrix, start.means, float((squares - 2 * dots + square).mean())):
-                break
-            advance(1, found.note)
-    return found.best
+            gram, moment = np.zeros((columns, columns), np.float32), np.zeros((columns, d), np.float32)
+            error = 0.0
+            for first in range(0, size, _CHUNK_ROWS):
+                part = vectors[chosen[first : first + _CHUNK_ROWS]]
+                seen = part + np.sqrt(noise) * (random.standard_normal(part.shape) @ root.T)
+                rows, dots, squares = finder.find(seen, _MOVES, TENURE, threads)
+                x = one_hot(rows, count)
+                gram += x.T @ x
+                moment += x.T @ part.astype(np.float32)
+                error += float(((seen * seen).sum(axis=1) - 2 * dots + squares).sum())
+            errors.append(error / size)
+            noise = _NOISE * errors[-1]
+            gram[np.diag_indices(columns)] += _RIDGE * size / CODEWORDS
+            solved = scipy.linalg.solve(gram, moment, assume_a="pos", overwrite_a=True, check_finite=False)
+            matrix = np.ascontiguousarray(solved.T, np.float64)
+            advance(1, f"error {errors[-1]:.4f}")
+    return Learned(start.norm * matrix, start.means, start.norm, errors)

@@ -10,7 +10,7 @@ from antisparse._progress import bar
 from antisparse.codec.cells import nearest_mean
 from antisparse.codec.scale import first_scales
 from antisparse.codes import Codes, unpack
-from antisparse.learning.training import Learned, Rounds, Training
+from antisparse.learning.training import Learned, Rounds, Training, held_out
 from antisparse.refine import TENURE, Refiner
 
 _RIDGE = 1e-3  # of the mean of the diagonal
@@ -59,11 +59,13 @@ def learn_frame(
     n_bits, means, rounds = integer(n_bits, "n_bits", 1), integer(means, "means", 1), integer(rounds, "rounds", 1)
     threads = thread_count(n_threads)
     random = check_random_state(random_state)
-    start = Training.split(X, means, random, threads)
+    held, train = held_out(X, random) if len(X) else (X, X)
+    start = Training.of(train, means, random, threads)
+    variance = float(((held - X.mean(axis=0)) ** 2).sum(axis=1).mean()) or 1.0
     train, mu, labels, residual = start.vectors, start.means, start.labels, start.residual
     frame = start.root @ random.standard_normal((X.shape[1], n_bits)) / np.sqrt(n_bits)
     norm = start.norm
-    found = Rounds(start)
+    found = Rounds(start, variance)
     with bar("learning the frame", rounds, progress) as advance:
         for _ in range(rounds):
             codes, scales = _encoded(residual, frame, threads, norm if scale else None)
@@ -76,9 +78,9 @@ def learn_frame(
             mu = mu + error_sums / np.maximum(np.bincount(labels, minlength=means), 1)[:, None]
             labels = nearest_mean(train, mu, threads)
             residual = train - mu[labels]
-            rest = start.held_out - mu[nearest_mean(start.held_out, mu, threads)]
-            held_out = _errors(rest, *_encoded(rest, frame, threads, norm if scale else None), frame)
-            if found.end(frame, mu, sum(float((part * part).sum()) for _, part in held_out) / len(rest)):
+            rest = held - mu[nearest_mean(held, mu, threads)]
+            errors = _errors(rest, *_encoded(rest, frame, threads, norm if scale else None), frame)
+            if found.end(frame, mu, sum(float((part * part).sum()) for _, part in errors) / len(rest)):
                 break
             advance(1, found.note)
     return found.best

@@ -10,6 +10,9 @@ from antisparse.metrics import MetricName, metric_named
 
 BiasKind = Literal["byte", "nibble", "none"]
 
+_FEW_BYTES = 8  # up to which half a byte of bias is enough
+_CODEBOOK_BITS = 1.5  # a dimension, up to which codebooks do better than signs
+_PER_CODEBOOK = 20  # training vectors, below which they do not
 _MEANS, _PER_MEAN = 256, 80  # with fewer training vectors a mean, means fit these and not the base
 
 
@@ -51,13 +54,23 @@ class Split:
 
 
 def choose_split(
-    n_bytes: int, n_train: int, metric: MetricName = "l2", symbols: str = "auto", cells: int | None = None
+    n_bytes: int,
+    n_train: int,
+    dimension: int,
+    *,
+    metric: MetricName = "l2",
+    symbols: str = "auto",
+    cells: int | None = None,
 ) -> Split:
-    """The split that does best for so many bytes, given so many training vectors.
+    """The split that does best for so many bytes, training vectors and dimensions.
+
+    Codebooks up to one and a half bits a dimension, if there are training vectors enough; signs beyond, with cells and a
+    scale if there are training vectors enough for these. The bias takes half a byte of up to eight, one byte of more, and
+    none where inner products are wanted.
 
     Parameters
     ----------
-    n_bytes, n_train : int
+    n_bytes, n_train, dimension : int
     metric : {"l2", "cosine", "ip"}
     symbols : {"auto", "codebooks", "signs"}
         "signs" keeps Hamming and asymmetric search, and so has one cell unless `cells` says otherwise.
@@ -65,6 +78,13 @@ def choose_split(
         How many cells there shall be; by default as many as do best.
     """
     choice(symbols, "symbols", ("auto", *SYMBOLS))
-    has_bias = metric_named(metric).centres
-    kind = "codebooks" if symbols == "auto" else symbols
-    return Split(kind, cells or 1, False, ("nibble" if n_bytes <= 8 else "byte") if has_bias else "none")
+    bias: BiasKind = "none"
+    if metric_named(metric).centres:
+        bias = "nibble" if n_bytes <= _FEW_BYTES else "byte"
+    if symbols != "auto":
+        return Split(symbols, cells or 1, False, bias)
+    few_bits = 8 * n_bytes <= _CODEBOOK_BITS * dimension
+    if few_bits and n_train >= _PER_CODEBOOK * 2 * n_bytes:
+        return Split("codebooks", cells or 1, False, bias)
+    grouped = cells is None and n_train >= _PER_MEAN * _MEANS and n_bytes > _FEW_BYTES
+    return Split("signs", _MEANS if grouped else cells or 1, grouped, bias)

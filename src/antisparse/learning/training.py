@@ -24,7 +24,8 @@ class Learned:
     norm : float
         The root mean square of the residuals ``y - means[k]``, where a vector's scale is about 1.
     errors : list of float
-        The mean squared error on held-out training vectors after each round, relative to their variance.
+        The mean squared error after each round, relative to the variance: of signs on held-out training vectors, of
+        codebooks on those of the round.
     """
 
     matrix: Float64Array
@@ -40,27 +41,21 @@ class Learned:
 
 @dataclass(frozen=True)
 class Training:
-    """Training vectors, a part of them held out, and where learning starts."""
+    """Training vectors, their means, and where learning starts."""
 
-    held_out: Float64Array
     vectors: Float64Array
     means: Float64Array
     labels: Labels  # the nearest mean of each vector
-    variance: float  # of the held-out part
 
     @classmethod
-    def split(cls, X: Float64Array, means: int, random: np.random.RandomState, threads: int) -> "Training":
-        """A tenth of X, at most 5,000 vectors, is held out; k-means finds the means of the rest, which are as many."""
+    def of(cls, X: Float64Array, means: int, random: np.random.RandomState, threads: int) -> "Training":
+        """All of X, with means found by k-means."""
         if len(X) == 0:
             raise InputError("X has no rows; learning needs vectors")
         if means > len(X):
             raise InputError(f"means = {means}, but X has {len(X)} vectors; lower it or pass more vectors")
-        order = random.permutation(len(X))
-        held = min(len(X) // 10, 5000, len(X) - means) if len(X) >= 100 else 0
-        out, train = X[order[:held]] if held else X, X[order[held:]]
-        variance = float(((out - X.mean(axis=0)) ** 2).sum(axis=1).mean()) or 1.0
-        mu = kmeans(train, means, random)
-        return cls(out, train, mu, nearest_mean(train, mu, threads), variance)
+        mu = kmeans(X, means, random)
+        return cls(X, mu, nearest_mean(X, mu, threads))
 
     @cached_property
     def residual(self) -> Float64Array:
@@ -82,18 +77,25 @@ class Training:
         return float(np.sqrt((self.residual * self.residual).sum(axis=1).mean())) or 1.0
 
 
-class Rounds:
-    """The best matrix of all rounds, by its error on the held-out part."""
+def held_out(X: Float64Array, random: np.random.RandomState) -> tuple[Float64Array, Float64Array]:
+    """A tenth of X, at most 5,000 vectors, and the rest; of fewer than 100 vectors all of them, twice."""
+    order = random.permutation(len(X))
+    held = min(len(X) // 10, 5000) if len(X) >= 100 else 0
+    return (X[order[:held]] if held else X), X[order[held:]]
 
-    def __init__(self, start: Training) -> None:
-        self._start = start
+
+class Rounds:
+    """The best matrix of all rounds, by its error on vectors that were held out."""
+
+    def __init__(self, start: Training, variance: float) -> None:
+        self._start, self._variance = start, variance
         self._errors: list[float] = []
         self._idle = 0
         self.best: Learned
 
     def end(self, matrix: Float64Array, means: Float64Array, error: float) -> bool:
         """Take a round's matrix, with its mean squared error; whether rounds no longer gain."""
-        error /= self._start.variance
+        error /= self._variance
         least = min(self._errors, default=np.inf)
         if not self._errors or error < least:
             self.best = Learned(matrix, means, self._start.norm, self._errors)
