@@ -567,3 +567,11 @@ def test_a_bias_step_next_to_a_power_of_two_can_be_searched() -> None:
     bias = BiasByte(codec.bias.low, float(np.nextafter(2.0, 0)), codec.bias.alpha)
     changed = Codec("l2", codec.reduction, codec.symbols, bias=bias)
     assert (CodeBase(changed, changed.encode(X)).search(codec.reduction.mean[None], 2)[1] >= 0).all()
+
+
+def test_weights_are_rounded_to_24_bits(isa: str) -> None:
+    weights = np.array([[1.0, -0.3, 1e-9], [0.0, 0.0, 0.0], [1e300, -1e299, 5e299]])
+    integers, units = _core.round_rows(weights, 0.0)
+    assert np.abs(integers).max() <= 2**23
+    np.testing.assert_allclose(integers * units[:, None], weights, atol=2.0**-23 * np.abs(weights).max(1).max(), rtol=0)
+    assert np.abs(integers[0] * units[0] - weights[0]).max() <= 2.0**-23
