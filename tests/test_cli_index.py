@@ -179,9 +179,7 @@ def test_eval(name: str, k: int | None, here: Path, capsys: pytest.CaptureFixtur
     shown = printed(capsys)
     expected = recalls_of(ids, TRUTH, k or 100)
     found = {key: value for key, value in shown.items() if "@" in key}
-    assert (
-        list(found) == list(expected) and list(expected) == ["1@1", "1@10", "1@100", "10@10"][: len(expected)]
-    ) or k == 10
+    assert list(found) == list(expected)
     assert found == pytest.approx(expected, abs=1e-12)
     assert found["1@1"] == recall_at(ids, TRUTH, 1) > 0
     assert "10@10" not in found or found["10@10"] == intersection_recall(ids, TRUTH, 10) > 0.3
@@ -287,7 +285,6 @@ def test_large_sets_get_cells(here: Path, monkeypatch: pytest.MonkeyPatch, capsy
         (["build", "base.fvecs", "-o", "new", "--bytes", "1", "--cells", "2"], 2, "leaves nothing for symbols"),
         (["build", "base.fvecs", "-o", "new", "--symbols", "words"], 2, "invalid choice"),
         (["build", "base.fvecs", "-o", "new", "--effort", "0"], 2, "invalid choice"),
-        (["build", "base.fvecs", "-o", "new", "--bits", "24"], 2, "unrecognized arguments"),
         (["build", "base.fvecs", "-o", "new", "--cells", "601"], 2, "cells = 601, but X has 600 vectors"),
         (["build", "base.fvecs", "-o", "new", "--train", "0"], 2, "--train = 0"),
         (["build", "base.fvecs", "-o", "new", "--seed", "-1"], 2, "--seed = -1"),

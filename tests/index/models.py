@@ -256,6 +256,23 @@ def check_search(index, model, k=7, allowed=None, given=None, Q=QUERIES):
                 assert_nearest(one, ids[inside], full[part][:, inside], room[part][:, inside], k)
 
 
+def check_probes(index, model, probes, k=5, Q=QUERIES):
+    """Each query finds the nearest of what is in the cells nearest to it."""
+    centred, means = model.metric != "ip", model.codec.cells.means
+    y = reduced(model.codec, unit(Q) if model.metric == "cosine" else Q, centred)
+    offsets = -2 * y @ means.T + centred * (means**2).sum(1)
+    cells = Fields(model.codec, model.codes(model.ids)).cells
+    together = index.search(Q, k, probes=probes, n_threads=2)
+    for row, visited in enumerate(np.argsort(offsets, kind="stable")[:, :probes]):
+        allowed, one = model.ids[np.isin(cells, visited)], Q[row : row + 1]
+        found = index.search(one, k, probes=probes)
+        assert_same(found, [part[row : row + 1] for part in together])
+        expected = model.search(one, k, allowed=allowed)
+        np.testing.assert_array_equal(found[1], expected[1])
+        np.testing.assert_allclose(found[0], expected[0], rtol=1e-12, atol=1e-12)  # products of another order
+        assert_nearest(found, *model.full(one, "reconstruction", allowed), k)
+
+
 def check_holds(index, model):
     """The index holds the vectors of the model and no others."""
     np.testing.assert_array_equal(index.ids, model.ids)

@@ -340,6 +340,26 @@ def test_a_stale_writer_does_not_touch_the_index_that_is_there_now(tmp_path, how
         check_search(opened, model)
 
 
+@pytest.mark.parametrize("same", [False, True])
+def test_a_folder_that_is_replaced_during_a_batch_is_not_written_to(tmp_path, same: bool) -> None:
+    path, other = tmp_path / "index", tmp_path / "other"
+    with Index.create(path, fitted("signs")) as index:
+        index.add(POOL[:20])
+        if same:
+            shutil.copytree(path, other)  # with the very same manifest
+        else:
+            Index.create(other, fitted("codebooks")).close()
+        with pytest.raises(StorageError, match="was removed or replaced since it was opened"), index.batch():  # noqa: PT012
+            index.add(POOL[:5])
+            path.rename(tmp_path / "before")
+            other.rename(path)
+            before = contents(path)
+        assert len(index) == 20
+        assert contents(path) == before
+    with Index.open(tmp_path / "before", verify=True) as moved:
+        assert len(moved) == 20
+
+
 def test_a_writer_whose_folder_is_gone_says_so(tmp_path) -> None:
     path = tmp_path / "index"
     index = Index.create(path, fitted("signs"))

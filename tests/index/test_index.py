@@ -15,6 +15,7 @@ from models import (
     Model,
     assert_same,
     check_holds,
+    check_probes,
     check_search,
     fitted,
     searches,
@@ -293,6 +294,18 @@ def test_all_probes_are_an_exhaustive_search(name: str) -> None:
     assert (np.diff(fewer, axis=0) <= 1e-12).all() and (np.diff(fewer, axis=0) < -0.01).any()
     flat = filled("spread", MANY)
     assert_same(flat.search(QUERIES, 5, probes=1), flat.search(QUERIES, 5))
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("name", [name for name in NAMES if "cells" in name])
+def test_some_probes_are_a_search_of_these_cells(name: str, metric: str) -> None:
+    index, model = Index.create(None, fitted(name, metric)), Model(name, metric)
+    for part in (MANY[:500], MANY[500:600]):
+        model.put(model.encode(part), index.add(part))
+    index.remove(np.arange(0, 600, 7))
+    model.drop(np.arange(0, 600, 7))
+    for probes in (1, 2, 5, index.cells - 1, index.cells):
+        check_probes(index, model, probes)
 
 
 @pytest.mark.parametrize("name", NAMES)

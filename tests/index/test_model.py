@@ -22,10 +22,9 @@ from models import (
     Fields,
     Model,
     check_holds,
+    check_probes,
     check_search,
     fitted,
-    reduced,
-    unit,
 )
 from zoo import methods
 
@@ -210,16 +209,7 @@ class Machine(RuleBasedStateMachine):
         for options in ({"method": "hamming"}, {"method": "asymmetric"}, {"shortlist": 10}):
             with pytest.raises(UnsupportedError, match=r"different means|no signs to compare"):
                 index.search(QUERIES, 2, **options)
-        centred, means = model.metric != "ip", model.codec.cells.means
-        Q = reduced(model.codec, unit(QUERIES) if model.metric == "cosine" else QUERIES, centred)
-        offsets = -2 * Q @ means.T + centred * (means**2).sum(1)
-        cells = Fields(model.codec, model.codes(model.ids)).cells
-        for row, visited in enumerate(np.argsort(offsets, kind="stable")[:, :probes]):
-            one = QUERIES[row : row + 1]
-            expected = model.search(one, 5, allowed=model.ids[np.isin(cells, visited)])
-            found = index.search(one, 5, probes=probes)
-            np.testing.assert_array_equal(found[1], expected[1])
-            np.testing.assert_allclose(found[0], expected[0], rtol=1e-12, atol=1e-12)  # products of another order
+        check_probes(index, model, probes)
 
     @invariant()
     def holds(self):
