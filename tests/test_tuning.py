@@ -24,7 +24,7 @@ from antisparse.index.build import auto_cells
 from antisparse.tuning.intervals import mean_interval, wilson
 from antisparse.tuning.progress import duration, teller
 from antisparse.tuning.setting import MANY, Recall
-from antisparse.tuning.strategy import RecallSearch, ladder
+from antisparse.tuning.strategy import RecallSearch, best, cheapest, ladder
 from antisparse.tuning.ways import Way, all_ways, with_more_effort
 
 RNG = np.random.default_rng(0)
@@ -44,8 +44,8 @@ def wanted() -> Tuning:
 
 def measured_anew(
     row: Setting, base: np.ndarray, train: np.ndarray, queries: np.ndarray, measure: str, metric: str = "l2"
-) -> float:
-    """One query at a time, one pair at a time."""
+) -> np.ndarray:
+    """The part found of each query: one query at a time, one pair at a time."""
     with threadpool_limits(1, "blas"):  # the order of sums is that of one thread, as in tune
         codec = row.encoder().fit(train).codec_
     assert codec.n_bytes == row.n_bytes and codec.summary == row.code and codec.metric_name == metric
@@ -54,7 +54,7 @@ def measured_anew(
     if metric == "cosine":
         base, queries = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (base, queries))
     true = [np.argsort(((q - base) ** 2).sum(axis=1), kind="stable")[:k] for q in queries]
-    return float(np.mean([len(set(a) & set(b)) / k for a, b in zip(true, ids, strict=True)]))
+    return np.array([len(set(a) & set(b)) / k for a, b in zip(true, ids, strict=True)])
 
 
 def test_every_row_for_a_budget_is_true_to_its_parameters(budget: Tuning) -> None:
@@ -66,7 +66,10 @@ def test_every_row_for_a_budget_is_true_to_its_parameters(budget: Tuning) -> Non
     for row in budget.rows:
         assert list(row.recalls) == ["5@5", "1@10", "10@10"]  # the two usual ones are always there
         for measure, recall in row.recalls.items():
-            assert recall.value == pytest.approx(measured_anew(row, base, train, queries, measure), abs=1e-12)
+            parts = measured_anew(row, base, train, queries, measure)
+            assert recall.value == pytest.approx(parts.mean(), abs=1e-12)
+            neighbors = int(measure.split("@")[0])
+            assert (recall.low, recall.high) == pytest.approx(mean_interval(parts, neighbors), abs=1e-12)
             assert recall.low < recall.value < recall.high or recall.value in (0, 1)
         assert row.n_bytes == 6 and row.encode_us > 0 and row.search_us > 0 and row.fit_seconds > 0
     assert budget.chosen in budget.rows and budget.chosen is budget.best
@@ -78,7 +81,7 @@ def test_the_cheapest_reaches_the_recall_and_the_next_fewer_bytes_do_not(wanted:
     chosen = wanted.chosen
     assert chosen is not None and chosen.recalls["1@10"].value >= 0.95
     train = X[np.random.default_rng(0).permutation(len(X))]
-    assert chosen.recalls["1@10"].value == measured_anew(chosen, X, train, Q, "1@10", "cosine")
+    assert chosen.recalls["1@10"].value == measured_anew(chosen, X, train, Q, "1@10", "cosine").mean()
     cheaper = [row for row in wanted.rows if row.n_bytes < chosen.n_bytes]
     assert cheaper and max(row.recalls["1@10"].value for row in cheaper) < 0.95
     below = [row for row in cheaper if row.n_bytes == chosen.n_bytes - 1]  # every size up to 16 may be tried
@@ -172,6 +175,17 @@ def test_a_way_that_is_far_from_the_recall_costs_one_trial() -> None:
     assert [row.n_bytes for row in trials.rows if row.way == "hopeless"] == [26]
     assert min(row.n_bytes for row in trials.rows if trials.decides(row) >= 0.95) == 28
     assert len(trials.rows) <= 8
+
+
+def test_the_choice_is_the_fewest_bytes_then_the_default_then_the_usual_effort() -> None:
+    def row(way: str, n_bytes: int, recall: float, effort: int = 2) -> Setting:
+        return Setting(way, "", {"effort": effort}, "", n_bytes, "", {"1@10": Recall(recall, 0, 1)}, 0, 0, 0)
+
+    trials = KnownTrials({})
+    few, hard, other, default = row("a", 8, 0.8), row("b", 9, 0.99, 3), row("c", 9, 0.95), row("default", 9, 0.91)
+    trials.rows = [few, hard, other, default, row("default", 10, 0.995)]
+    assert cheapest(trials, 0.9) is default and cheapest(trials, 0.94) is other and cheapest(trials, 0.98) is hard
+    assert cheapest(trials, 0.7) is few and cheapest(trials, 0.999) is None and best(trials) is trials.rows[-1]
 
 
 @pytest.mark.parametrize(("dimension", "last"), [(3, 16), (32, 16), (100, 48), (384, 192), (1536, 768), (9999, 2048)])
