@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antisparse import InputError, InputTypeError
-from antisparse.evaluation import exact_neighbors, intersection_recall, nearest_rank, recall_at
+from antisparse.evaluation import Measure, exact_neighbors, intersection_recall, nearest_rank, recall_at
 
 RNG = np.random.default_rng(0)
 
@@ -148,3 +148,41 @@ def test_bad_ids_are_named() -> None:
         intersection_recall([[1, 2]], [[1]], 2)
     with pytest.raises(InputError, match="at least one query"):
         recall_at(np.empty((0, 3), int), np.empty((0,), int), 1)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 9), st.integers(1, 12))
+def test_measures_are_the_means_of_what_each_query_found(seed: int, queries: int, k: int) -> None:
+    rng = np.random.default_rng(seed)
+    ids, truth = (np.array([rng.permutation(20)[:k] for _ in range(queries)]) for _ in range(2))
+    first, all_k = Measure.parse(f"1@{k}"), Measure.parse(f"{k}@{k}")
+    assert (first.name, all_k.name) == (f"1@{k}", f"{k}@{k}") and (first == all_k) == (k == 1)
+    assert first.parts(ids, truth).mean() == pytest.approx(recall_at(ids, truth, k))
+    assert all_k.parts(ids, truth).mean() == pytest.approx(intersection_recall(ids, truth, k))
+    assert set(first.parts(ids, truth)) <= {0.0, 1.0}
+
+
+def test_measures_say_what_they_mean() -> None:
+    assert Measure.parse("1@1").meaning == "the part of the queries whose true nearest neighbour is the first result"
+    assert "whose true nearest neighbour is among the first 100 results" in Measure.parse("1@100").meaning
+    assert "the true 10 nearest neighbours that are among the first 10 results" in Measure.parse("10@10").meaning
+    np.testing.assert_array_equal(Measure(2, 2).parts([[1, 2], [3, 3]], [[2, 9], [3, 4]]), [0.5, 0.5])
+
+
+@pytest.mark.parametrize(
+    "name", ["10", "recall@10", "@10", "0@0", "1@0", "2@10", "10@1", "1@-3", "1 @ 10", "01@10", ""]
+)
+def test_measures_of_no_meaning_are_refused(name: str) -> None:
+    with pytest.raises(InputError, match=r"--measure = .*; write '1@R'"):
+        Measure.parse(name, "--measure")
+
+
+def test_bad_measures_and_ids_are_named() -> None:
+    with pytest.raises(InputTypeError, match="measure must be a name"):
+        Measure.parse(10)
+    with pytest.raises(InputError, match="measure = 99999999999; it must be below"):
+        Measure.parse("1@99999999999")
+    with pytest.raises(InputError, match="ids has 2 columns; 1@3 needs at least 3"):
+        Measure(1, 3).parts([[1, 2]], [[1]])
+    with pytest.raises(InputError, match="neighbors has 1 columns; 2@2 needs at least 2"):
+        Measure(2, 2).parts([[1, 2]], [[1]])

@@ -1,5 +1,7 @@
 """Exact ground truth and recall from arrays of ids: any library's results are scored alike."""
 
+import re
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -15,6 +17,7 @@ _CHUNK_QUERIES = 512
 _CHUNK_BASE = 8192
 _PIECE = 1 << 21  # numbers held at a time where candidates are many
 _LARGE, _SMALL = 1e150, 1e-140  # beyond, squares overflow or vanish
+_MEASURE = re.compile(r"([1-9][0-9]*)@([1-9][0-9]*)")
 
 
 def exact_neighbors(
@@ -172,11 +175,78 @@ def intersection_recall(ids: Any, neighbors: Any, k: int) -> float:
             raise InputError(f"{name} has {array.shape[1]} columns; {k}@{k} needs at least {k}")
     if not len(ids):
         raise InputError("ids has no rows; recall needs at least one query")
+    return int(_found(ids, neighbors, k).sum()) / (len(ids) * k)
+
+
+def _found(ids: Ids, neighbors: Ids, k: int) -> Ids:
+    """How many of the first k neighbours of each query are among its first k results."""
     # A true neighbour counts once, however often a result repeats it.
-    found = sum(
+    counts = [
         int((np.isin(true[:k], row[:k]) & (true[:k] >= 0)).sum()) for row, true in zip(ids, neighbors, strict=True)
-    )
-    return found / (len(ids) * k)
+    ]
+    return np.array(counts, np.int64)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure of recall: "1@R" is `recall_at`, "k@k" is `intersection_recall`.
+
+    The two are never compared with each other: codes of 1@10 = 0.99 may have 10@10 = 0.74.
+
+    Attributes
+    ----------
+    neighbors : int
+        How many true neighbours of a query are looked for: 1 or k.
+    results : int
+        Among how many results: R or k.
+    """
+
+    neighbors: int
+    results: int
+
+    @classmethod
+    def parse(cls, name: Any, argument: str = "measure") -> "Measure":
+        """The measure of a name such as "1@10" or "10@10"; errors call it `argument`."""
+        if not isinstance(name, str):
+            raise InputTypeError(f"{argument} must be a name such as '1@10' or '10@10', not {type(name).__name__}")
+        match = _MEASURE.fullmatch(name)
+        if match is None or match[1] not in ("1", match[2]):
+            raise InputError(
+                f"{argument} = {name!r}; write '1@R' (the true nearest neighbour among the first R results, such as "
+                "'1@10') or 'k@k' (the part of the true k nearest among the first k results, such as '10@10')"
+            )
+        return cls(integer(int(match[1]), argument, 1), integer(int(match[2]), argument, 1))
+
+    @property
+    def name(self) -> str:
+        """Such as "1@10"."""
+        return f"{self.neighbors}@{self.results}"
+
+    @property
+    def meaning(self) -> str:
+        """What it is the part of, in words."""
+        results = "the first result" if self.results == 1 else f"among the first {self.results} results"
+        if self.neighbors == 1:
+            return f"the part of the queries whose true nearest neighbour is {results}"
+        return f"the part of the true {self.neighbors} nearest neighbours that are {results}, averaged over the queries"
+
+    def parts(self, ids: Any, neighbors: Any) -> Float64Array:
+        """The part found of each query, whose mean is the recall; for "1@R" it is 0 or 1.
+
+        Parameters
+        ----------
+        ids : array of shape (n_queries, at least `results`), integer
+            What a search returned, best first; -1 for nothing.
+        neighbors : array of shape (n_queries, at least `neighbors`), integer
+            The true neighbours, nearest first.
+        """
+        ids, true = _id_arrays(ids, neighbors, "neighbors")
+        for array, name, least in ((ids, "ids", self.results), (true, "neighbors", self.neighbors)):
+            if array.shape[1] < least:
+                raise InputError(f"{name} has {array.shape[1]} columns; {self.name} needs at least {least}")
+        if self.neighbors == 1:
+            return np.asarray(nearest_rank(ids, true) < self.results, np.float64)
+        return _found(ids, true, self.neighbors) / self.neighbors
 
 
 def _id_arrays(ids: Any, other: Any, name: str) -> tuple[Ids, Ids]:

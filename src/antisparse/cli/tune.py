@@ -3,13 +3,13 @@
 import argparse
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from antisparse._arrays import integer
-from antisparse.errors import InputError
+from antisparse._arrays import integer, thread_count
+from antisparse.cli._shared import check_columns, read_part
+from antisparse.evaluation import Measure
 
 
 def add_tune(commands: Any) -> None:
@@ -24,9 +24,17 @@ def add_tune(commands: Any) -> None:
     goal = parser.add_mutually_exclusive_group(required=True)
     goal.add_argument("--recall", type=float, help="the recall wanted, such as 0.95")
     goal.add_argument("--bytes", type=int, help="the bytes to spend on a vector")
-    parser.add_argument("--at", type=int, default=10, help="results the true neighbour shall be among (10)")
+    parser.add_argument(
+        "--measure",
+        default="1@10",
+        metavar="1@R or k@k",
+        help="what the recall is: 1@R, the true nearest neighbour among the first R results, or k@k, the part of the "
+        "true k nearest among the first k results (1@10)",
+    )
+    parser.add_argument("--metric", choices=("l2", "cosine", "ip"), default="l2", help="what is nearest (l2)")
     parser.add_argument("--queries", help="a file of queries; without it some of the vectors are held out for them")
     parser.add_argument("--limit", type=int, help="use so many of the vectors, drawn at random (all)")
+    parser.add_argument("--column", help="the array of an HDF5 file, or the column of a Parquet file")
     parser.add_argument("--seed", type=int, default=0, help="of every random draw (0)")
     parser.add_argument("--threads", type=int, help="threads to use (all CPUs)")
     parser.add_argument("--json", action="store_true", help="print JSON in place of the table")
@@ -35,29 +43,41 @@ def add_tune(commands: Any) -> None:
 
 
 def _tune(given: argparse.Namespace, command: str) -> int:
-    from antisparse.datasets import read_dataset, read_vectors
     from antisparse.tuning import picture_path, tune
 
+    # What is wrong with the arguments is said before the work, not after it.
+    Measure.parse(given.measure, "--measure")
+    seed = integer(given.seed, "--seed", 0, 2**32)
+    thread_count(given.threads, "--threads")
+    if given.limit is not None:
+        integer(given.limit, "--limit", 1)
+    if given.bytes is not None:
+        integer(given.bytes, "--bytes", 1, 2049)
     if given.plot is not None:
-        picture_path(given.plot)  # what is wrong with it is said before the work, not after it
-    if not Path(given.data).exists():
-        raise InputError(f"DATA {given.data}: there is no such file or folder")
-    X = read_dataset(given.data).base if Path(given.data).is_dir() else read_vectors(given.data)
-    queries = None if given.queries is None else read_vectors(given.queries)
-    seed = integer(given.seed, "--seed", 0)
-    if given.limit is not None and integer(given.limit, "--limit", 1) < len(X):
+        picture_path(given.plot)
+    X = read_part(given.data, "base", "DATA", given.column)
+    queries = None if given.queries is None else read_part(given.queries, "query", "--queries")
+    if queries is not None:
+        check_columns(queries, "--queries", X.shape[1])
+    n_indexed = len(X)
+    if given.limit is not None and given.limit < len(X):
         X = X[np.sort(np.random.default_rng(seed).choice(len(X), given.limit, replace=False))]
     tuning = tune(
         X,
         queries=queries,
         n_bytes=given.bytes,
         recall=given.recall,
-        at=given.at,
+        measure=given.measure,
+        metric=given.metric,
         random_state=seed,
         n_threads=given.threads,
         progress=True,
     )
-    print(json.dumps({"command": command, **tuning.to_dict()}, indent=2) if given.json else tuning.report())
+    data = [given.data, *([] if given.column is None else ["--column", given.column])]
+    if given.json:
+        print(json.dumps({"command": command, **tuning.to_dict(data, n_indexed)}, indent=2))
+    else:
+        print(tuning.report(data, n_indexed))
     if given.plot is not None:
         tuning.plot(given.plot)
         print(f"picture: {given.plot}", file=sys.stderr if given.json else sys.stdout)
