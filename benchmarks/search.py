@@ -75,9 +75,8 @@ def table(n: int, queries: int, repeats: int) -> list[dict[str, Any]]:
     """Every method at every length, and several k at 128 bits."""
     rate = bandwidth()
     print(f"{n} codes, {queries} queries, one thread, best of {repeats}; memory reads {rate / 1e9:.1f} GB/s\n")
-    print(
-        f"{'bits':>5} {'k':>5} {'method':>15} {'ms/query':>9} {'with tables':>11} {'Gcodes/s':>9} {'GB/s':>6}  times the peers"
-    )
+    names = f"{'ms/query':>9} {'with tables':>11} {'Gcodes/s':>9} {'GB/s':>6}"
+    print(f"{'bits':>5} {'k':>5} {'method':>15} {names}  times the peers")
     rows = [row for bits in (64, 128, 256, 512) for row in one_length(bits, n, queries, repeats)]
     print("\nGB/s counts each code once a query: batches share a pass, so it may exceed the memory's.")
     for row in rows:

@@ -52,9 +52,9 @@ class Best {
     if (found_.size() == k_) bound_ = found_.back();
   }
 
-  // Only the k least are kept.
+  // Only the k least are kept. Few are in order already, which must stay so.
   void cut() {
-    if (k_ == 0 || found_.size() < k_) return;
+    if (k_ <= few_ || found_.size() < k_) return;
     const auto last = found_.begin() + static_cast<std::ptrdiff_t>(k_ - 1);
     std::nth_element(found_.begin(), last, found_.end());
     bound_ = *last;

@@ -57,15 +57,15 @@ class ExactTables {
   // D of the code at a place.
   std::int64_t sum(std::size_t place) const {
     const std::uint8_t* code = codes_.blocks + place / scan_block * scan_block * codes_.bytes + place % scan_block;
-    std::int64_t total = 0;
-    const std::int32_t* table = tables_;
+    // Two entries below 2^31 fit 32 bits, without a sign.
+    const auto both = [](const std::int32_t* table, std::uint8_t byte) {
+      return static_cast<std::uint32_t>(table[byte >> 4]) + static_cast<std::uint32_t>(table[16 + (byte & 15)]);
+    };
     const std::size_t last = codes_.bytes - 1;
-    for (std::size_t j = 0; j < last; ++j, table += 32) {
-      const std::uint8_t byte = code[j * scan_block];
-      total += table[byte >> 4] + static_cast<std::int64_t>(table[16 + (byte & 15)]);
-    }
-    const std::uint8_t byte = code[last * scan_block];
-    return total + last_byte_[byte >> 4] + last_byte_[16 + (byte & 15)];
+    const std::int32_t* table = tables_;
+    std::uint64_t total = both(last_byte_, code[last * scan_block]);
+    for (std::size_t j = 0; j < last; ++j, table += 32) total += both(table, code[j * scan_block]);
+    return static_cast<std::int64_t>(total);
   }
 
   // The score of the code at a place, in the one order of operations that everything compares with.

@@ -104,7 +104,8 @@ inline void in_order(__m256i both, __m256i odd, __m256i out[2]) {
 // Narrow sums of `blocks` blocks for `queries` queries at once.
 template <int queries, int blocks>
 inline void narrow_sums(const std::uint8_t* codes, std::size_t bytes, const std::uint8_t* const* tables,
-                        __m256i sums[queries][blocks]) {
+                        __m256i out[queries][blocks]) {
+  __m256i sums[queries][blocks];  // not `out`, which may be memory
   const __m256i low = _mm256_set1_epi8(15);
   for (int q = 0; q < queries; ++q)
     for (int b = 0; b < blocks; ++b) sums[q][b] = _mm256_setzero_si256();
@@ -133,6 +134,8 @@ inline void narrow_sums(const std::uint8_t* codes, std::size_t bytes, const std:
       }
     }
   }
+  for (int q = 0; q < queries; ++q)
+    for (int b = 0; b < blocks; ++b) out[q][b] = sums[q][b];
 }
 
 inline std::uint32_t at_most(__m256i sum, __m256i limit) {

@@ -178,14 +178,16 @@ class ScanQuery {
 
   // A limit for each code: D <= ((score - offset) / s_i - base) / unit, in steps. It is formed in float, from 1 / s_i:
   // not where anything could leave its range, and with room for rounding, which is a few units of 2^-24 of the two
-  // terms (and of double, far less).
+  // addends (and of double, far less). Where s_i times the inner value may be subnormal, its rounding could move D by
+  // 2^-1074 / (s_i unit), with s_i > 2^-127: no limit for units so small that this is more than a thousandth, nor
+  // for such that the product with the step may overflow.
   void limit_by_column(double score) {
     const double per = 1 / (unit_ * tables_.step());
     const double slope = (score - offset_) * per, base = -base_ * per;
     const double size = (std::abs(score) + std::abs(offset_)) * per * codes_.most_inverse;
     const double room = 1e-6 * (size + std::abs(base)) + 1e-3;
     const bool fits = std::max({size, std::abs(slope), std::abs(base)}) < 1e30;  // false where it is NaN
-    if (!fits || (slope != 0 && !(std::abs(slope) > 1e-30)) || !(per < 1e300)) return;
+    if (!fits || (slope != 0 && !(std::abs(slope) > 1e-30)) || !(unit_ > 1e-270 && unit_ < 1e270)) return;
     if (codes_.inverse_bytes) {
       limit.slope = static_cast<float>(slope * codes_.inverse_step);
       limit.base = static_cast<float>(base + slope * codes_.inverse_low + room);
