@@ -19,7 +19,6 @@ from typing import Any
 
 import faiss
 import numpy as np
-from antisparse.forms import round_weights
 from timing import best, in_turn, options, write_json
 
 from antisparse import _core

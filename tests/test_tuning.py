@@ -142,7 +142,7 @@ class KnownTrials:
         known = [row for row in self.rows if (row.way, row.n_bytes) == (way.name, n_bytes)]
         if not known:
             assert ahead >= 0
-            known = [Setting(way.name, "", {}, "", n_bytes, "", {"1@10": Recall(recall, 0, 1)}, 0, 0, 0)]
+            known = [Setting(way.name, "", {}, "", n_bytes, "", {"1@10": Recall(recall, 0, 1)}, 0, 0, 0, 8)]
             self.rows += known
         return known[0]
 
@@ -179,7 +179,7 @@ def test_a_way_that_is_far_from_the_recall_costs_one_trial() -> None:
 
 def test_the_choice_is_the_fewest_bytes_then_the_default_then_the_usual_effort() -> None:
     def row(way: str, n_bytes: int, recall: float, effort: int = 2) -> Setting:
-        return Setting(way, "", {"effort": effort}, "", n_bytes, "", {"1@10": Recall(recall, 0, 1)}, 0, 0, 0)
+        return Setting(way, "", {"effort": effort}, "", n_bytes, "", {"1@10": Recall(recall, 0, 1)}, 0, 0, 0, 8)
 
     trials = KnownTrials({})
     few, hard, other, default = row("a", 8, 0.8), row("b", 9, 0.99, 3), row("c", 9, 0.95), row("default", 9, 0.91)

@@ -186,7 +186,11 @@ FORGERIES: dict[str, tuple[str, Change, str]] = {
         "codec.symbols.frame has dtype float32",
     ),
     "a tensor of bytes": ("lsh", tensor("codec.reduction.mean", np.zeros(10, np.uint8)), "dtype uint8"),
-    "a frame of another height": ("lsh", tensor("codec.symbols.frame", np.zeros((3, 24))), "symbols are of 3 dimensions"),
+    "a frame of another height": (
+        "lsh",
+        tensor("codec.symbols.frame", np.zeros((3, 24))),
+        "symbols are of 3 dimensions",
+    ),
     "a frame that is a vector": ("lsh", tensor("codec.symbols.frame", np.zeros(10)), r"frame has shape \(10,\)"),
     "a frame of no columns": ("lsh", tensor("codec.symbols.frame", np.zeros((10, 0))), r"frame has shape \(10, 0\)"),
     "a mean of another dimension": ("lsh", tensor("codec.reduction.mean", np.zeros(9)), "symbols are of 10 dimensions"),

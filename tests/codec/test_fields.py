@@ -203,7 +203,11 @@ BIAS = BiasByte(0.0, 1.0, 0.0)
         ),
         (lambda: Codec("l2", L2, DRAWN, scale=FixedLength(1.0), bias=BIAS), InputError, "neither"),
         (lambda: Codec("l2", L2, DRAWN, bias=BIAS), InputError, "go with neither a scale byte nor a bias"),
-        (lambda: Codec("ip", L2, SpreadSigns(np.eye(3)), scale=ScaleByte(1.0, 0.1)), InputError, "go with neither a scale byte nor a bias"),
+        (
+            lambda: Codec("ip", L2, SpreadSigns(np.eye(3)), scale=ScaleByte(1.0, 0.1)),
+            InputError,
+            "go with neither a scale byte nor a bias",
+        ),
         (
             lambda: Codec("l2", Reduction(np.zeros(2)), SpectralSigns([0.0], [1.0], [0.0], [1.0])),
             InputError,

@@ -118,7 +118,7 @@ class BiasNibble(Frozen):
         squares = (values - centre[cells]) ** 2
         # As if ten more vectors had the deviation that all have.
         deviation = np.sqrt((np.bincount(cells, squares, minlength=n_cells) + 10 * squares.mean()) / (of_cell + 10))
-        return cls(unit * (centre - 2.25 * deviation), unit * (5 * deviation / 15), alpha)
+        return cls(unit * (centre - 2.25 * deviation), unit * (5 * deviation / 15), alpha, beta)
 
     def put(self, rows: npt.NDArray[np.uint8], values: Float64Array, cells: Labels) -> npt.NDArray[np.uint8]:
         """The rows of symbols with the bias in their last nibble."""

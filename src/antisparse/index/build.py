@@ -20,7 +20,7 @@ from antisparse.index.files import sync_folder
 
 Array = npt.NDArray[Any]
 
-_FLAT = 1_000_000  # below so many vectors one cell is enough
+_FLAT = 1_000_000  # below so many vectors cells are not worth their bytes for speed
 _MOST_CELLS, _PER_CELL = 4096, 40  # training vectors that a cell needs
 _BATCH = 4096  # vectors encoded between two moves of the bar
 
@@ -73,12 +73,15 @@ class Source:
                 advance(len(batch))
 
 
-def cell_count(cells: Any, total: int | None, trained: int) -> int:
-    """The number of cells; for "auto" a power of two, as many as the training vectors allow."""
+def cell_count(cells: Any, total: int | None, trained: int) -> int | None:
+    """The number of cells; for "auto" a power of two, as many as the training vectors allow, or None for few vectors.
+
+    None leaves the choice to the encoder, which takes what has the most recall.
+    """
     if not (isinstance(cells, str) and cells == "auto"):
         return integer(cells, "cells", 1, 2**16 + 1)
     if total is None or total < _FLAT:
-        return 1
+        return None
     wanted = min(1 << round(math.log2(total) / 2), _MOST_CELLS)
     return min(wanted, 1 << int(math.log2(max(trained / _PER_CELL, 1))))
 

@@ -49,7 +49,9 @@ def best_h(
     return next(h for h, score in zip(H_GRID, scores, strict=True) if score >= max(scores) - chance)
 
 
-def bias_shares(queries: Float64Array, base: Float64Array, residual: Float64Array, error: Float64Array) -> tuple[float, float]:
+def bias_shares(
+    queries: Float64Array, base: Float64Array, residual: Float64Array, error: Float64Array
+) -> tuple[float, float]:
     """The shares alpha and beta of a code's own error that its bias is best given (docs/learn.md).
 
     With r the rebuilt residual of y and e its error, ``||q - y||^2`` has the part ``2 r . e + ||e||^2 - 2 (q - m) . e``,

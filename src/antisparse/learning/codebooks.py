@@ -29,10 +29,10 @@ def learn_codebooks(
 ) -> Learned:
     """Codebooks of 16 codewords, for which codes rebuild vectors like those of X best.
 
-    Each round encodes a few thousand training vectors from scratch, and fits the codewords to the codes by least squares;
-    the last two rounds take more. The ridge is not small: it keeps rare codewords from fitting the few vectors that have
-    them. A little noise, with the covariance of the vectors, is added to what is encoded, and the codewords are fitted to
-    the vectors without it: so codes of vectors that were not trained on are rebuilt better.
+    Each round encodes a few thousand training vectors from scratch, and fits the codewords to the codes by least
+    squares; the last two rounds take more. The ridge is not small: it keeps rare codewords from fitting the few vectors
+    that have them. A little noise, with the covariance of the vectors, is added to what is encoded, and the codewords
+    are fitted to the vectors without it: so codes of vectors that were not trained on are rebuilt better.
 
     Parameters
     ----------

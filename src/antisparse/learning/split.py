@@ -64,9 +64,9 @@ def choose_split(
 ) -> Split:
     """The split that does best for so many bytes, training vectors and dimensions.
 
-    Codebooks up to one and a half bits a dimension, if there are training vectors enough; signs beyond, with cells and a
-    scale if there are training vectors enough for these. The bias takes half a byte of up to eight, one byte of more, and
-    none where inner products are wanted.
+    Codebooks up to one and a half bits a dimension, if there are training vectors enough; signs beyond, with cells and
+    a scale if there are training vectors enough for these. The bias takes half a byte of up to eight, one byte of more,
+    and none where inner products are wanted.
 
     Parameters
     ----------
@@ -86,5 +86,6 @@ def choose_split(
     few_bits = 8 * n_bytes <= _CODEBOOK_BITS * dimension
     if few_bits and n_train >= _PER_CODEBOOK * 2 * n_bytes:
         return Split("codebooks", cells or 1, False, bias)
-    grouped = cells is None and n_train >= _PER_MEAN * _MEANS and n_bytes > _FEW_BYTES
-    return Split("signs", _MEANS if grouped else cells or 1, grouped, bias)
+    enough = n_train >= _PER_MEAN * _MEANS and bias != "nibble"
+    count = cells or (_MEANS if enough else 1)
+    return Split("signs", count, enough and count > 1, bias)

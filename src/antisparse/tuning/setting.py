@@ -7,7 +7,7 @@ from typing import Any
 
 from antisparse.encoders import AntiSparseEncoder, LearnedEncoder
 from antisparse.encoders.base import Encoder
-from antisparse.learning.split import SYMBOLS
+from antisparse.learning.symbols import SYMBOLS
 from antisparse.tuning.ways import DEFAULT_EFFORT, Parameters, default_split
 
 MANY = 1_000_000  # vectors from which on an index is built with cells unless told otherwise
@@ -50,6 +50,8 @@ class Setting:
     fit_seconds : float
     encode_us, search_us : float
         Microseconds a vector and a query, of one thread.
+    dimension : int
+        Of the vectors.
     """
 
     way: str
@@ -62,6 +64,7 @@ class Setting:
     fit_seconds: float
     encode_us: float
     search_us: float
+    dimension: int
 
     def encoder(self, n_threads: int | None = None) -> Encoder:
         """A new encoder of this setting, not fitted."""
@@ -72,8 +75,10 @@ class Setting:
         if "split" not in self.parameters:
             return None
         split, metric = self.parameters["split"], self.parameters["metric"]
-        kinds = ("auto", *SYMBOLS)
-        return next((kind for kind in kinds if default_split(self.n_bytes, n_indexed, metric, kind) == split), None)
+        for kind in ("auto", *SYMBOLS):
+            if default_split(self.n_bytes, n_indexed, self.dimension, metric, kind) == split:
+                return kind
+        return None
 
     def python(self, n_indexed: int) -> str:
         """Lines of Python that make an index of vectors X, of which there are `n_indexed`, with this setting."""
@@ -82,7 +87,7 @@ class Setting:
             given["split"], given["symbols"] = None, symbols
         given = {name: value for name, value in given.items() if _USUAL.get(name, ...) != value}
         if symbols == "auto" and "effort" not in given:
-            many = {"cells": 1} if n_indexed >= MANY else {}
+            many = {"cells": self.parameters["split"].cells} if n_indexed >= MANY else {}
             return f"from antisparse import Index\nindex = Index.build(X, {_arguments(given | many)})"
         names = sorted({"Index", self.estimator} | ({"Split"} if "split" in given else set()))
         lines = [
@@ -107,7 +112,8 @@ class Setting:
         for option, name, usual in (("--metric", "metric", "l2"), ("--effort", "effort", DEFAULT_EFFORT)):
             if self.parameters[name] != usual:
                 words += [option, str(self.parameters[name])]
-        words += ["--symbols", symbols] * (symbols != "auto") + ["--cells", "1"] * (n_indexed >= MANY)
+        words += ["--symbols", symbols] * (symbols != "auto")
+        words += ["--cells", str(self.parameters["split"].cells)] * (n_indexed >= MANY)
         return shlex.join([*words, "--seed", str(self.parameters["random_state"])])
 
 

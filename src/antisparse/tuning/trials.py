@@ -123,4 +123,5 @@ class Trials:
             fitted - start,
             1e6 * (encoded - encoding) / len(some),
             1e6 * (searched - encoded) / len(sample.queries),
+            codec.dimension,
         )

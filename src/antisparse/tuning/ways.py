@@ -40,9 +40,9 @@ class Way:
     parameters: Callable[[int], Parameters | None]
 
 
-def default_split(n_bytes: int, n_indexed: int, metric: MetricName, symbols: str = "auto") -> Split:
+def default_split(n_bytes: int, n_indexed: int, dimension: int, metric: MetricName, symbols: str = "auto") -> Split:
     """The split that building an index of `n_indexed` vectors chooses."""
-    return choose_split(n_bytes, min(n_indexed, TRAIN), metric, symbols)
+    return choose_split(n_bytes, min(n_indexed, TRAIN), dimension, metric=metric, symbols=symbols)
 
 
 def all_ways(dimension: int, n_indexed: int, n_train: int, metric: MetricName) -> list[Way]:
@@ -60,7 +60,7 @@ def all_ways(dimension: int, n_indexed: int, n_train: int, metric: MetricName) -
     learned = METRICS[metric].centres
 
     def rule(symbols: str) -> Callable[[int], Parameters | None]:
-        return lambda n_bytes: _fitting(n_bytes, lambda: default_split(n_bytes, n_indexed, metric, symbols))
+        return lambda n_bytes: _fitting(n_bytes, lambda: default_split(n_bytes, n_indexed, dimension, metric, symbols))
 
     def fixed(most: int, **split: Any) -> Callable[[int], Parameters | None]:
         return lambda n_bytes: _fitting(n_bytes, lambda: Split(**split)) if n_bytes <= most else None
