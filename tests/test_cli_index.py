@@ -230,13 +230,13 @@ def test_metrics(metric: str, here: Path, capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize(
     ("options", "bytes_", "code", "cells"),
     [
-        ([], 16, "30 codebooks, bias byte", 1),
-        (["--bytes", "8"], 8, "15 codebooks, bias nibble", 1),
+        ([], 16, "120 signs, bias byte", 1),
+        (["--bytes", "1"], 1, "1 codebook, bias nibble", 1),
         (["--bytes", "6", "--symbols", "codebooks", "--cells", "5"], 6, "9 codebooks, 5 cells, bias nibble", 5),
         (["--bytes", "9", "--symbols", "signs", "--cells", "1"], 9, "64 signs, bias byte", 1),
-        (["--bytes", "4", "--metric", "ip", "--cells", "auto"], 4, "8 codebooks", 1),
+        (["--bytes", "1", "--metric", "ip", "--cells", "auto"], 1, "2 codebooks", 1),
         (
-            ["--bytes", "5", "--metric", "cosine", "--symbols", "auto", "--cells", "300"],
+            ["--bytes", "5", "--metric", "cosine", "--symbols", "codebooks", "--cells", "300"],
             5,
             "5 codebooks, 300 cells",
             300,
@@ -473,7 +473,7 @@ def test_a_signal_leaves_the_index_as_it_was(here: Path) -> None:
 
 
 def test_codebooks_have_no_signs_to_compare(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("build", "base.fvecs", "-o", "codebooks", "--bytes", 4, "--effort", 1) == 0
+    assert run("build", "base.fvecs", "-o", "codebooks", "--bytes", 4, "--symbols", "codebooks", "--effort", 1) == 0
     with Index.open("codebooks", read_only=True) as index:
         assert index.codec.summary == "7 codebooks, bias nibble" and len(index) == 600
     capsys.readouterr()

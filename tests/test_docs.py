@@ -58,7 +58,9 @@ PREPARED: dict[str, Callable[[], dict[str, Any]]] = {
         "antisparse.spread.problem",
         "antisparse.spread.path",
         "antisparse.spread.batch",
-        "antisparse.search",
+        "antisparse.encoders.learned",
+        "antisparse.index.index",
+        "antisparse.scan.code_base",
         "antisparse.datasets.named",
     ],
 )

@@ -131,4 +131,4 @@ def test_frame_matrix_names_the_argument() -> None:
 def test_public_names_exist() -> None:
     for name in antisparse.__all__:
         assert hasattr(antisparse, name)
-    assert antisparse.__version__ == "0.1.0"
+    assert antisparse.__version__ == "0.2.0"

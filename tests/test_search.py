@@ -138,7 +138,8 @@ def assert_best(found: tuple[np.ndarray, np.ndarray], full: np.ndarray, room: fl
     np.testing.assert_allclose(distances, np.sort(full, axis=1)[:, :k], rtol=0, atol=room)
     assert [len(set(row)) for row in ids] == [k] * len(ids)
     rises, ties = np.diff(distances, axis=1), np.diff(ids, axis=1)
-    assert ((rises > 0) | ((rises == 0) & (ties > 0))).all()
+    shown_as_zero = distances[:, 1:] == 0  # estimates below 0 keep their order
+    assert ((rises > 0) | ((rises == 0) & (ties > 0)) | shown_as_zero).all()
 
 
 def assert_same(found: tuple, expected: tuple) -> None:
@@ -564,7 +565,7 @@ def test_a_pickled_encoder_searches_alike() -> None:
 
 def test_a_bias_step_next_to_a_power_of_two_can_be_searched() -> None:
     codec = zoo.codec("codebooks")
-    bias = BiasByte(codec.bias.low, float(np.nextafter(2.0, 0)), codec.bias.alpha)
+    bias = BiasByte(codec.bias.low, float(np.nextafter(2.0, 0)), codec.bias.alpha, codec.bias.beta)
     changed = Codec("l2", codec.reduction, codec.symbols, bias=bias)
     assert (CodeBase(changed, changed.encode(X)).search(codec.reduction.mean[None], 2)[1] >= 0).all()
 

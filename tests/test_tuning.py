@@ -20,7 +20,7 @@ from antisparse import CodeBase, Index, InputError, InputTypeError, Setting, Spl
 from antisparse.cli import main
 from antisparse.datasets import write_vectors
 from antisparse.encoders.learned import LearnedEncoder
-from antisparse.index.build import auto_cells
+from antisparse.index.build import cell_count
 from antisparse.tuning.intervals import mean_interval, wilson
 from antisparse.tuning.progress import duration, teller
 from antisparse.tuning.setting import MANY, Recall
@@ -61,7 +61,7 @@ def test_every_row_for_a_budget_is_true_to_its_parameters(budget: Tuning) -> Non
     rows = np.random.default_rng(3).permutation(len(X))
     queries, base, train = X[rows[:60]], X[np.sort(rows[60:])], X[rows[60:]]
     assert (budget.n_queries, budget.n_base, budget.n_train, budget.n_indexed) == (60, 540, 540, 600)
-    assert {row.way for row in budget.rows} >= {"default", "signs", "signs, scale", "Hamming"}
+    assert {row.way for row in budget.rows} >= {"default", "codebooks", "signs, scale", "Hamming"}
     assert len({str(row.parameters) for row in budget.rows}) == len(budget.rows)
     for row in budget.rows:
         assert list(row.recalls) == ["5@5", "1@10", "10@10"]  # the two usual ones are always there
@@ -207,7 +207,7 @@ def given_by(ways: list[Way], n_bytes: int) -> dict[str, Split]:
 def test_codebooks_and_signs_are_tried_at_every_size_the_default_first(n_bytes: int, metric: str) -> None:
     ways = all_ways(64, 50_000, 30_000, metric)
     splits = given_by(ways, n_bytes)
-    assert next(iter(splits)) == "default" and splits["default"] == choose_split(n_bytes, 50_000, metric)
+    assert next(iter(splits)) == "default" and splits["default"] == choose_split(n_bytes, 50_000, 64, metric=metric)
     assert {split.symbols for split in splits.values()} == {"codebooks", "signs"}
     assert all(split.nibbles(n_bytes) >= 1 for split in splits.values())
     assert ("codebooks, 256 cells" in splits) == (n_bytes <= 32 and n_bytes >= (2 if metric == "ip" else 3))
@@ -320,7 +320,7 @@ def test_the_table_shows_every_row_and_the_report_both_measures(wanted: Tuning) 
 
 def test_the_default_is_named_beside_a_choice_that_is_not(wanted: Tuning) -> None:
     default = min((row for row in wanted.rows if row.way == "default"), key=lambda row: -row.n_bytes)
-    other = next(row for row in wanted.rows if row.way == "signs")
+    other = next(row for row in wanted.rows if row.way in ("signs", "codebooks"))
     report = " ".join(replace(wanted, chosen=other, wanted=0.5).report().split())
     assert "The default reaches" in report and "Index.build(X, n_bytes=" in report
     assert "The default reaches" not in replace(wanted, chosen=default, wanted=0.5).report()
@@ -367,7 +367,7 @@ def test_the_report_holds_the_lines_of_the_choice(budget: Tuning) -> None:
 
 
 def test_the_lines_ask_for_one_cell_where_building_would_make_more(wanted: Tuning) -> None:
-    assert auto_cells(MANY, 100_000) > 1 and auto_cells(MANY - 1, 100_000) == 1
+    assert cell_count("auto", MANY, 100_000) > 1 and cell_count("auto", MANY - 1, 100_000) is None
     row = next(row for row in wanted.rows if row.way == "default")
     assert "cells=1" in row.python(MANY) and "--cells 1" in row.command(MANY)
     assert "cells" not in row.python(MANY - 1) + row.command(MANY - 1)
@@ -376,7 +376,7 @@ def test_the_lines_ask_for_one_cell_where_building_would_make_more(wanted: Tunin
 def test_a_split_that_depends_on_the_vectors_is_that_of_the_index(
     wanted: Tuning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def rule(n_bytes: int, n_train: int, metric: str, symbols: str = "auto") -> Split:
+    def rule(n_bytes: int, n_train: int, dimension: int, *, metric: str, symbols: str = "auto") -> Split:
         return Split("signs" if symbols == "signs" or (symbols == "auto" and n_train < 5000) else "codebooks")
 
     monkeypatch.setattr("antisparse.tuning.ways.choose_split", rule)

@@ -156,7 +156,7 @@ FORGERIES: dict[str, tuple[str, Change, str]] = {
     ),
     "another part": (
         "lsh",
-        setting("scale", to={"class": "BiasByte", "low": 0.0, "step": 1.0, "alpha": 0.0}),
+        setting("scale", to={"class": "BiasByte", "low": 0.0, "step": 1.0, "alpha": 0.0, "beta": 0.0}),
         "scale is a BiasByte",
     ),
     "cells for symbols": ("lsh", setting("symbols", "class", to="Cells"), "not a sound codec file"),
@@ -253,7 +253,9 @@ FORGERIES: dict[str, tuple[str, Change, str]] = {
     ),
     "a bias beside drawn signs": (
         "lsh",
-        lambda h, c, t: c.update(scale=None, bias={"class": "BiasByte", "low": 0.0, "step": 1.0, "alpha": 0.0}),
+        lambda h, c, t: c.update(
+            scale=None, bias={"class": "BiasByte", "low": 0.0, "step": 1.0, "alpha": 0.0, "beta": 0.0}
+        ),
         "neither a scale byte nor a bias",
     ),
     "a norm of zero": ("signs", setting("symbols", "norm", to=0.0), "norm = 0"),

@@ -120,7 +120,8 @@ def test_a_bias_is_the_nearest_number_to_what_it_stands_for(name: str) -> None:
     means = codec.cells.means[cells] if codec.cells else np.zeros((1, 10))
     reduced = codec.reduction.reduce(codec.metric.prepare(X, "X"), 1)
     error = ((reduced - means - rebuilt) ** 2).sum(1)
-    exact = ((rebuilt**2).sum(1) + 2 * (means * rebuilt).sum(1) + bias.alpha * error) / scales
+    leaning = (rebuilt * (reduced - means - rebuilt)).sum(1)
+    exact = ((rebuilt**2).sum(1) + 2 * (means * rebuilt).sum(1) + bias.alpha * error + bias.beta * leaning) / scales
     if isinstance(bias, BiasByte):
         low, step, number, most = bias.low, bias.step, codes[:, -1].astype(int), 255
     else:
@@ -176,7 +177,7 @@ def test_vectors_go_to_their_nearest_cell() -> None:
 
 L2 = Reduction(np.zeros(3))
 LEARNED, DRAWN = LearnedSigns(np.eye(3)), ProjectedSigns(np.eye(3))
-BIAS = BiasByte(0.0, 1.0, 0.0)
+BIAS = BiasByte(0.0, 1.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -190,14 +191,14 @@ BIAS = BiasByte(0.0, 1.0, 0.0)
         (lambda: Codec("cosine", L2, LEARNED), InputError, "needs a bias"),
         (lambda: Codec("l2", Reduction(np.zeros(4)), LEARNED, bias=BIAS), InputError, "symbols are of 3 dimensions"),
         (lambda: Codec("ip", L2, LEARNED, Cells(np.zeros((2, 4)))), InputError, "means have 4 columns"),
-        (lambda: Codec("l2", L2, LEARNED, bias=BiasNibble([0.0, 1], [1.0, 1], 0.0)), InputError, "2 ranges for 1"),
+        (lambda: Codec("l2", L2, LEARNED, bias=BiasNibble([0.0, 1], [1.0, 1], 0.0, 0.0)), InputError, "2 ranges for 1"),
         (
-            lambda: Codec("l2", L2, LearnedSigns(np.ones((3, 6))), bias=BiasNibble([0.0], [1.0], 0.0)),
+            lambda: Codec("l2", L2, LearnedSigns(np.ones((3, 6))), bias=BiasNibble([0.0], [1.0], 0.0, 0.0)),
             InputError,
             "last half byte",
         ),
         (
-            lambda: Codec("l2", L2, LEARNED, None, ScaleByte(1.0, 0.1), BiasNibble([0.0], [1.0], 0.0)),
+            lambda: Codec("l2", L2, LEARNED, None, ScaleByte(1.0, 0.1), BiasNibble([0.0], [1.0], 0.0, 0.0)),
             InputError,
             "does not go with a scale byte",
         ),
@@ -232,9 +233,9 @@ BIAS = BiasByte(0.0, 1.0, 0.0)
         (lambda: Cells(np.zeros((65537, 1))), InputError, "means has 65537 rows"),
         (lambda: ScaleByte(0.0, 1.0), InputError, "low = 0"),
         (lambda: ScaleByte(1.0, -1.0), InputError, "step = -1"),
-        (lambda: BiasByte(np.nan, 1.0, 0.0), InputError, "low = nan"),
-        (lambda: BiasByte(True, 1.0, 0.0), InputTypeError, "low must be a number"),
-        (lambda: BiasNibble([0.0], [-1.0], 0.0), InputError, "a step is negative"),
+        (lambda: BiasByte(np.nan, 1.0, 0.0, 0.0), InputError, "low = nan"),
+        (lambda: BiasByte(True, 1.0, 0.0, 0.0), InputTypeError, "low must be a number"),
+        (lambda: BiasNibble([0.0], [-1.0], 0.0, 0.0), InputError, "a step is negative"),
         (lambda: FixedLength(-1.0), InputError, "sigma = -1"),
         (lambda: Reduction(np.zeros(3), np.eye(2)), InputError, "axes has 2 columns"),
         (lambda: Reduction(np.zeros((3, 3))), InputError, "mean has shape"),
@@ -320,6 +321,6 @@ def test_the_codec_of_an_encoder() -> None:
 
 def test_a_bias_step_of_zero_stands_for_one_value() -> None:
     codec = zoo.codec("codebooks")
-    flat = replace(codec, bias=BiasByte(codec.bias.low, 0.0, codec.bias.alpha))
+    flat = replace(codec, bias=BiasByte(codec.bias.low, 0.0, codec.bias.alpha, codec.bias.beta))
     codes = flat.encode(X)
     np.testing.assert_array_equal(codes[:, :-1], codec.encode(X)[:, :-1])

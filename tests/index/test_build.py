@@ -9,7 +9,7 @@ from models import Model, assert_same
 
 from antisparse import AntisparseError, Index, InputError, InputTypeError, LearnedEncoder, StorageError
 from antisparse.index import build as build_module
-from antisparse.index.build import auto_cells
+from antisparse.index.build import cell_count
 
 X = zoo.vectors(900, 21)
 Q = zoo.vectors(200, 22) + 0.1 * np.random.default_rng(3).standard_normal((200, 10))
@@ -124,9 +124,9 @@ def test_cells(metric: str) -> None:
 
 def test_the_cells_of_a_large_set() -> None:
     sizes = (10, 999_999, 10**6, 10**7, 10**9)
-    assert [auto_cells(n, 100_000) for n in sizes] == [1, 1, 1024, 2048, 2048]
-    assert auto_cells(10**9, 10**6) == 4096
-    assert auto_cells(10**6, 2000) == 32 and auto_cells(10**6, 10) == 1
+    assert [cell_count("auto", n, 100_000) for n in sizes] == [None, None, 1024, 2048, 2048]
+    assert cell_count("auto", 10**9, 10**6) == 4096
+    assert cell_count("auto", 10**6, 2000) == 32 and cell_count("auto", 10**6, 10) == 1
 
 
 def test_many_vectors_get_cells(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,8 +30,8 @@ def add_build(commands: Any) -> None:
         "--cells",
         type=_cells,
         default="auto",
-        help="cells, of which a search may visit some; auto (default): what recall wants below a million vectors, else about the root "
-        "of their number",
+        help="cells, of which a search may visit some; auto (default): what recall wants below a million vectors, else "
+        "about the root of their number",
     )
     parser.add_argument(
         "--symbols",

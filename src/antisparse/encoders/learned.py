@@ -15,6 +15,7 @@ from antisparse.learning.split import Split, choose_split
 from antisparse.learning.symbols import SYMBOLS, Order
 from antisparse.metrics import METRICS, MetricName
 
+MOST_BYTES = 1024  # of a code
 _RANKED = 22_000  # training vectors that the bias is fitted on, of which an eleventh asks
 _PER_CELL = 256  # vectors that the range of a bias nibble is found by
 
@@ -28,7 +29,7 @@ class LearnedEncoder(Encoder):
     Parameters
     ----------
     n_bytes : int
-        All that is stored of a vector.
+        All that is stored of a vector, 1,024 at most.
     metric : {"l2", "cosine", "ip"}
         What is nearest. With "cosine" vectors are brought to unit length, in `fit`, `transform` and searches alike.
     symbols : {"auto", "codebooks", "signs"}
@@ -99,7 +100,7 @@ class LearnedEncoder(Encoder):
         boolean(self.verbose, "verbose")
         choice(self.effort, "effort", (1, 2, 3))
         split = self._chosen_split(*X.shape)
-        nibbles = split.nibbles(integer(self.n_bytes, "n_bytes", 1))
+        nibbles = split.nibbles(integer(self.n_bytes, "n_bytes", 1, MOST_BYTES + 1))
         if split.cells > len(X):
             raise InputError(f"cells = {split.cells}, but X has {len(X)} vectors; lower it or fit on more vectors")
         reduction = Reduction(X.mean(axis=0))
@@ -123,7 +124,7 @@ class LearnedEncoder(Encoder):
             return self.split
         choice(self.symbols, "symbols", ("auto", *SYMBOLS))
         cells = None if self.cells is None else integer(self.cells, "cells", 1, 2**16 + 1)
-        n_bytes = integer(self.n_bytes, "n_bytes", 1)
+        n_bytes = integer(self.n_bytes, "n_bytes", 1, MOST_BYTES + 1)
         return choose_split(n_bytes, n_train, dimension, metric=self.metric, symbols=self.symbols, cells=cells)
 
 

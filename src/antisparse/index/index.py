@@ -76,8 +76,8 @@ class Index:
         ids : array of int, optional
             By default the numbers of the rows.
         cells : int or "auto"
-            Cells, of which a search may visit a few (`probes`); their number takes one or two of the bytes. "auto": what
-            has the most recall below a million vectors, and about the square root of their number beyond.
+            Cells, of which a search may visit a few (`probes`); their number takes one or two of the bytes. "auto":
+            what has the most recall below a million vectors, and about the square root of their number beyond.
         train : int
             Learn from at most so many vectors.
         progress : bool

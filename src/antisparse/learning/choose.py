@@ -54,8 +54,8 @@ def bias_shares(
 ) -> tuple[float, float]:
     """The shares alpha and beta of a code's own error that its bias is best given (docs/learn.md).
 
-    With r the rebuilt residual of y and e its error, ``||q - y||^2`` has the part ``2 r . e + ||e||^2 - 2 (q - m) . e``,
-    m being the mean of y's cell, that the distance to the rebuilt vector lacks. For a q that y is near to the last
+    With r the rebuilt residual of y and e its error, ``||q - y||^2`` has the part ``2 r . e + ||e||^2 - 2 (q - m) . e``
+    that the distance to the rebuilt vector lacks, m being the mean of y's cell. For a q that y is near to, the last
     product is about ``k r . e + l ||e||^2``: k and l are found by least squares on training vectors and their nearest
     neighbours.
 

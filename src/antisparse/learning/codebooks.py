@@ -8,7 +8,7 @@ import scipy.linalg
 from antisparse._arrays import Float64Array, float64_array, integer, thread_count
 from antisparse._progress import bar
 from antisparse.codewords import CODEWORDS, TENURE, CodewordFinder, check_codebooks, one_hot
-from antisparse.learning.training import Learned, Training
+from antisparse.learning.training import Learned, Training, check_training
 
 _RIDGE = 0.05  # of the vectors that a codeword would have if all had as many
 _MOVES = 60  # of the encodings while learning
@@ -68,6 +68,7 @@ def _learn(
     threads: int,
     progress: bool,
 ) -> Learned:
+    check_training(X, means)
     start = Training.of(X, means, random, threads)
     vectors = start.residual / start.norm  # of size 1: float32 has room
     n, d, columns = *vectors.shape, count * CODEWORDS
@@ -91,8 +92,9 @@ def _learn(
                 x = one_hot(rows, count)
                 gram += x.T @ x
                 moment += x.T @ part.astype(np.float32)
-                error += float(((seen * seen).sum(axis=1) - 2 * dots + squares).sum())
-            errors.append(error / size)
+                left = (seen * seen).sum(axis=1) - 2 * dots + squares
+                error += float(left[start.usual[chosen[first : first + _CHUNK_ROWS]]].sum())
+            errors.append(error / max(int(start.usual[chosen].sum()), 1))
             noise = _NOISE * errors[-1]
             gram[np.diag_indices(columns)] += _RIDGE * size / CODEWORDS
             solved = scipy.linalg.solve(gram, moment, assume_a="pos", overwrite_a=True, check_finite=False)

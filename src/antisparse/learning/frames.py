@@ -10,7 +10,7 @@ from antisparse._progress import bar
 from antisparse.codec.cells import nearest_mean
 from antisparse.codec.scale import first_scales
 from antisparse.codes import Codes, unpack
-from antisparse.learning.training import Learned, Rounds, Training, held_out
+from antisparse.learning.training import Learned, Rounds, Training, check_training, held_out
 from antisparse.refine import TENURE, Refiner
 
 _RIDGE = 1e-3  # of the mean of the diagonal
@@ -59,7 +59,8 @@ def learn_frame(
     n_bits, means, rounds = integer(n_bits, "n_bits", 1), integer(means, "means", 1), integer(rounds, "rounds", 1)
     threads = thread_count(n_threads)
     random = check_random_state(random_state)
-    held, train = held_out(X, random) if len(X) else (X, X)
+    check_training(X, means)
+    held, train = held_out(X, means, random)
     start = Training.of(train, means, random, threads)
     variance = float(((held - X.mean(axis=0)) ** 2).sum(axis=1).mean()) or 1.0
     train, mu, labels, residual = start.vectors, start.means, start.labels, start.residual

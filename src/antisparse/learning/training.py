@@ -4,11 +4,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from antisparse._arrays import Float64Array
 from antisparse.codec.cells import Labels, nearest_mean
 from antisparse.errors import InputError
 
+_FAR = 10.0  # times the median length
 _GAIN = 1e-3  # relative, of the held-out error: less in a round, twice, ends it
 
 
@@ -50,10 +52,6 @@ class Training:
     @classmethod
     def of(cls, X: Float64Array, means: int, random: np.random.RandomState, threads: int) -> "Training":
         """All of X, with means found by k-means."""
-        if len(X) == 0:
-            raise InputError("X has no rows; learning needs vectors")
-        if means > len(X):
-            raise InputError(f"means = {means}, but X has {len(X)} vectors; lower it or pass more vectors")
         mu = kmeans(X, means, random)
         return cls(X, mu, nearest_mean(X, mu, threads))
 
@@ -63,24 +61,41 @@ class Training:
         residual: Float64Array = self.vectors - self.means[self.labels]
         return residual
 
+    @cached_property
+    def usual(self) -> npt.NDArray[np.bool_]:
+        """Which residuals are not far longer than most: one far vector shall not set the scale of the others."""
+        squares = (self.residual * self.residual).sum(axis=1)
+        within: npt.NDArray[np.bool_] = squares <= _FAR**2 * np.median(squares)
+        return within if within.sum() > len(within) / 2 else np.ones(len(within), bool)
+
     @property
     def root(self) -> Float64Array:
-        """A square root of the residuals' covariance: times Gaussian columns, a first matrix."""
-        values, vectors = np.linalg.eigh(self.residual.T @ self.residual / len(self.residual))
+        """A square root of the usual residuals' covariance: times Gaussian columns, a first matrix."""
+        residual = self.residual[self.usual]
+        values, vectors = np.linalg.eigh(residual.T @ residual / len(residual))
         extent = float(np.abs(self.vectors - self.vectors.mean(axis=0)).max()) or 1.0
         root: Float64Array = vectors * np.sqrt(np.maximum(values, 1e-12 * extent**2))
         return root
 
     @cached_property
     def norm(self) -> float:
-        """The root mean square of the residuals."""
-        return float(np.sqrt((self.residual * self.residual).sum(axis=1).mean())) or 1.0
+        """The root mean square of the usual residuals."""
+        residual = self.residual[self.usual]
+        return float(np.sqrt((residual * residual).sum(axis=1).mean())) or 1.0
 
 
-def held_out(X: Float64Array, random: np.random.RandomState) -> tuple[Float64Array, Float64Array]:
-    """A tenth of X, at most 5,000 vectors, and the rest; of fewer than 100 vectors all of them, twice."""
+def check_training(X: Float64Array, means: int) -> None:
+    """Raise unless there are vectors, and no fewer than means."""
+    if len(X) == 0:
+        raise InputError("X has no rows; learning needs vectors")
+    if means > len(X):
+        raise InputError(f"means = {means}, but X has {len(X)} vectors; lower it or pass more vectors")
+
+
+def held_out(X: Float64Array, least: int, random: np.random.RandomState) -> tuple[Float64Array, Float64Array]:
+    """A tenth of X, at most 5,000 vectors, and the rest, at least `least`; of fewer than 100 vectors all, twice."""
     order = random.permutation(len(X))
-    held = min(len(X) // 10, 5000) if len(X) >= 100 else 0
+    held = min(len(X) // 10, 5000, max(len(X) - least, 0)) if len(X) >= 100 else 0
     return (X[order[:held]] if held else X), X[order[held:]]
 
 

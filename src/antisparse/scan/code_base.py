@@ -108,7 +108,7 @@ class CodeBase:
         distances : ndarray of shape (n_queries, k), or (k,)
             hamming: bits that differ (int32). asymmetric: the sum of ``|w_j|`` over bits that disagree.
             reconstruction: an estimate of the squared distance, of one minus the cosine, or of the negative inner
-            product, by the codec's metric.
+            product, by the codec's metric. Estimates below 0 of what cannot be negative are given as 0.
         ids : ndarray of shape (n_queries, k), or (k,), int64
             Row numbers of the codes, ordered by distance, then by number; -1, at the largest distance, where there are
             fewer than k.

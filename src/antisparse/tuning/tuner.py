@@ -8,6 +8,7 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from antisparse._arrays import boolean, finite, integer, nonnegative, real_array, thread_count
+from antisparse.encoders.learned import MOST_BYTES
 from antisparse.errors import InputError
 from antisparse.evaluation import Measure, exact_neighbors
 from antisparse.metrics import MetricName, metric_named
@@ -73,7 +74,7 @@ def tune(
     X = real_array(X, "X", 2)
     if (n_bytes is None) == (recall is None):
         raise InputError("give one of n_bytes and recall: the bytes to spend, or the recall to reach")
-    n_bytes = None if n_bytes is None else integer(n_bytes, "n_bytes", 1, 2049)
+    n_bytes = None if n_bytes is None else integer(n_bytes, "n_bytes", 1, MOST_BYTES + 1)
     if recall is not None and not 0 < (recall := nonnegative(recall, "recall")) <= 1:
         raise InputError(f"recall = {recall:g}; it must be above 0 and at most 1")
     asked = Measure.parse(measure)
