@@ -56,13 +56,14 @@ bench-smoke: $(VENV)/with-bench  ## the same on small sizes: does it run?
 	$(BIN)/python benchmarks/search.py --smoke --json out/search-smoke.json
 	$(BIN)/python benchmarks/encoding.py --smoke --json out/encoding-smoke.json
 	$(BIN)/python benchmarks/recall.py --smoke --json out/recall-smoke.json --plot out/recall-smoke.png
+	$(BIN)/python benchmarks/beginner.py --smoke --json out/beginner-smoke.json
 	$(BIN)/python benchmarks/effort.py --smoke --json out/effort-smoke.json
 	$(BIN)/python benchmarks/index.py --smoke --json out/index-smoke.json --plot out/index-smoke.png
 
 # The kernels' tests under the address and undefined-behaviour sanitizers (Linux, GCC).
 sanitize: $(VENV)-sanitize/with-test  ## the native tests under sanitizers
 	LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
-	  $(VENV)-sanitize/bin/python -m pytest -q -n auto -p no:cacheprovider tests/spread tests/test_scan.py tests/test_tables.py tests/test_words.py tests/test_search.py \
+	  $(VENV)-sanitize/bin/python -m pytest -q -n auto -p no:cacheprovider tests/spread tests/test_scan.py tests/test_tables.py tests/test_codebooks.py tests/test_search.py \
 	  -k "not 10000 and not 1000_problems"
 
 clean:  ## remove everything that was made
