@@ -10,6 +10,7 @@ import numpy as np
 from antisparse._arrays import integer, thread_count
 from antisparse.cli._shared import Array, bar, batches, check_columns, check_vectors, on_terminal, read_part
 from antisparse.errors import InputError
+from antisparse.learning.symbols import SYMBOLS
 
 _TRAIN = 100_000
 
@@ -35,7 +36,7 @@ def add_build(commands: Any) -> None:
     )
     parser.add_argument(
         "--symbols",
-        choices=("auto", "codebooks", "signs"),
+        choices=("auto", *SYMBOLS),
         default="auto",
         help="what codes are made of (auto); signs keep hamming and asymmetric search",
     )
