@@ -102,7 +102,7 @@ def test_rows_say_what_the_summary_says(name: str) -> None:
         ("bias nibble", nibble),
         (f"{cells} cells", cells > 1),
         ("codebook", isinstance(codec.symbols, Codebooks)),
-        ("signs", not isinstance(codec.symbols, Codebooks)),
+        ("signs", codec.symbols.columns_per_nibble != 16),
         ("one length for all", isinstance(scale, FixedLength)),
     ):
         assert (word in codec.summary) == there, word

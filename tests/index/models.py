@@ -14,7 +14,7 @@ import zoo
 from sklearn.base import clone
 
 from antisparse import CodeBase, UnsupportedError
-from antisparse.codec import BiasByte, BiasNibble, Codebooks, FixedLength, ScaleByte
+from antisparse.codec import BiasByte, BiasNibble, FixedLength, ScaleByte
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")  # which Windows lacks
 forked_threads = pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")  # of BLAS, say
@@ -92,7 +92,7 @@ class Fields:
     @property
     def selection(self):
         """What multiplies the columns of the matrix."""
-        if not isinstance(self.codec.symbols, Codebooks):
+        if self.codec.symbols.columns_per_nibble != 16:
             return self.signs
         numbers = self.bits.reshape(len(self.bits), self.bits.shape[1] // 4, 4) @ [8, 4, 2, 1]
         return (numbers[:, :, None] == np.arange(16)).reshape(len(self.bits), 4 * self.bits.shape[1]).astype(float)
