@@ -52,6 +52,9 @@ ENCODERS = {
     "signs cosine scale": LearnedEncoder(6, metric="cosine", split=Split("signs", scale=True), random_state=0),
     "signs ip cells scale": LearnedEncoder(6, metric="ip", split=Split("signs", 9, True, "none"), random_state=0),
     "many cells": LearnedEncoder(6, split=Split("codebooks", cells=300), random_state=0),
+    "levels": LearnedEncoder(6, split=Split("levels"), random_state=0),
+    "levels cells nibble": LearnedEncoder(4, split=Split("levels", cells=9, bias="nibble"), random_state=0),
+    "levels ip": LearnedEncoder(4, metric="ip", split=Split("levels", bias="none"), random_state=0),
     "spread": AntiSparseEncoder(24, random_state=0),
     "spread refined": AntiSparseEncoder(21, frame="block", effort=3, metric="cosine", random_state=0),
     "spread greedy": AntiSparseEncoder(24, frame=block_frame(10, 24, 3, 0), effort=1, metric="ip"),
@@ -65,7 +68,7 @@ ENCODERS = {
 }
 NAMES = list(ENCODERS)
 REBUILDING = [name for name in NAMES if name != "spectral"]
-COMPARING = [name for name in NAMES if "codebooks" not in name and "cells" not in name]  # by hamming
+COMPARING = [name for name in NAMES if not {"codebooks", "levels", "cells"} & set(name.split())]  # by hamming
 SPREAD = ["spread", "spread refined", "spread greedy", "spread reduced", "paper"]  # with a real-valued representation
 
 

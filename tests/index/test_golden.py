@@ -47,6 +47,7 @@ def golden_encoders():
         "signs_nibble": LearnedEncoder(2, split=Split("signs", bias="nibble"), random_state=0),
         "signs_cells_scale": LearnedEncoder(4, split=Split("signs", 3, True), random_state=0),
         "signs_ip_cells_scale": LearnedEncoder(3, metric="ip", split=Split("signs", 3, True, "none"), random_state=0),
+        "levels": LearnedEncoder(2, split=Split("levels", bias="nibble"), random_state=0),
         "spread": AntiSparseEncoder(8, random_state=0),
         "spread_block_cosine": AntiSparseEncoder(9, frame=block_frame(4, 9, 2, 0), effort=1, metric="cosine"),
         "itq": ITQEncoder(3, random_state=0),  # on three of the four axes

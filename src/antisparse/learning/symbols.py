@@ -8,9 +8,11 @@ import numpy as np
 from antisparse._arrays import Float64Array
 from antisparse.codec.codebooks import Codebooks
 from antisparse.codec.fields import AnySymbols
+from antisparse.codec.levels import Levels
 from antisparse.codec.signs import LearnedSigns
 from antisparse.learning.codebooks import learn_codebooks
 from antisparse.learning.frames import learn_frame
+from antisparse.learning.training import Training, check_training
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,15 @@ def _signs(Y: Float64Array, wanted: Order) -> tuple[AnySymbols, Float64Array]:
     return LearnedSigns(learned.matrix, wanted.effort, learned.norm), learned.means
 
 
+def _levels(Y: Float64Array, wanted: Order) -> tuple[AnySymbols, Float64Array]:
+    check_training(Y, wanted.cells)
+    start = Training.of(Y, wanted.cells, wanted.random_state, 1)
+    return Levels.fit(start.residual, wanted.nibbles, wanted.random_state), start.means
+
+
 # From centred training vectors to symbols, and the means that these are relative to.
 SYMBOLS: dict[str, Callable[[Float64Array, Order], tuple[AnySymbols, Float64Array]]] = {
     "codebooks": _codebooks,
     "signs": _signs,
+    "levels": _levels,
 }
