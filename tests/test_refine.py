@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antisparse import InputError, InputTypeError, block_frame, gaussian_frame, pack, tight_frame, unpack
+from antisparse.codec import LearnedSigns
 from antisparse.frames import BlockFrame
 from antisparse.refine import anneal, refine
 
@@ -138,3 +139,14 @@ def test_bad_arguments_are_named() -> None:
     ):
         with pytest.raises(kind, match=message):
             call()
+
+
+def test_columns_of_zeros_count_for_nothing() -> None:
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((8, 16))
+    A[:, 3:] = 0
+    Y = rng.standard_normal((5, 8))
+    found = LearnedSigns(A).find(Y, 1, False)
+    rebuilt = unpack(found.symbols, 16) @ A.T
+    np.testing.assert_allclose(found.squares, (rebuilt**2).sum(axis=1), rtol=1e-5)
+    np.testing.assert_allclose(found.dots, (rebuilt * Y).sum(axis=1), atol=1e-5)

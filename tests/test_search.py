@@ -575,3 +575,10 @@ def test_weights_are_rounded_to_24_bits(isa: str) -> None:
     assert np.abs(integers).max() <= 2**23
     np.testing.assert_allclose(integers * units[:, None], weights, atol=2.0**-23 * np.abs(weights).max(1).max(), rtol=0)
     assert np.abs(integers[0] * units[0] - weights[0]).max() <= 2.0**-23
+
+
+@pytest.mark.parametrize("name", ["lsh", "signs", "codebooks", "signs cells scale"])
+def test_a_query_beyond_all_bounds_is_named(name: str) -> None:
+    queries = np.concatenate([Q[:2], np.full((1, 10), 1e200)])
+    with pytest.raises(InputError, match="Q row 2 is too large"):
+        base_of(name).search(queries, 3)

@@ -96,8 +96,8 @@ class Cosine(L2):
 
     def exact(self, q: Float64Array, X: npt.NDArray[Any], name: str) -> Float64Array:
         """``1 - cos(q, x)``."""
-        cosines: Float64Array = 1.0 - (self.prepare(X, name) * q).sum(axis=1)
-        return cosines
+        cosines: Float64Array = (self.prepare(X, name) * q).sum(axis=1)
+        return np.maximum(1.0 - cosines, 0)
 
 
 class InnerProduct:

@@ -102,8 +102,10 @@ class Refiner:
         # The scale is taken out, so that float32 has room: c and G are divided by the largest of the diagonal.
         self._unit = float(np.diagonal(gram).max()) or 1.0
         self._gram = np.ascontiguousarray(gram / self._unit, np.float32)
-        # A column of zeros stands for nothing: any diagonal will do, but not zero.
-        self._gram[np.diag_indices(self.m)] += np.diagonal(self._gram) == 0
+        # A column of zeros stands for nothing: any diagonal will do, but not zero. What it adds to b.G b is taken off.
+        empty = np.diagonal(self._gram) == 0
+        self._gram[np.diag_indices(self.m)] += empty
+        self._empty = int(empty.sum())
 
     def correlations(self, Y: Float64Array, threads: int) -> npt.NDArray[np.float32]:
         """A'y of every vector, over the unit of the Gram matrix."""
@@ -143,4 +145,5 @@ class Refiner:
             turns,
             LEAST_SCALE,
         )
-        return dots.astype(np.float64) * self._unit, np.maximum(squares.astype(np.float64) * self._unit, 0)
+        true_squares = (squares.astype(np.float64) - self._empty) * self._unit
+        return dots.astype(np.float64) * self._unit, np.maximum(true_squares, 0)

@@ -80,3 +80,10 @@ def test_what_levels_cannot_be_is_said() -> None:
     ):
         with pytest.raises(InputError, match=message):
             Levels(*bad)
+
+
+def test_few_distinct_vectors_have_levels_in_order() -> None:
+    for seed in range(5):
+        few = np.repeat(np.random.default_rng(seed).standard_normal((8, 8)), 100, axis=0)
+        encoder = LearnedEncoder(4, symbols="levels", random_state=0).fit(few)
+        assert ((few - encoder.inverse_transform(encoder.transform(few))) ** 2).max() < 1

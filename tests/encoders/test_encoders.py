@@ -340,3 +340,15 @@ def test_vectors_too_large_name_the_argument() -> None:
     encoder = AntiSparseEncoder(8, random_state=0).fit(np.eye(4))
     with pytest.raises(InputError, match="X rows 0 to 2 cannot be encoded"):
         encoder.transform(np.full((3, 4), 1e60))
+
+
+def test_what_is_fitted_does_not_depend_on_the_threads_of_blas() -> None:
+    from threadpoolctl import threadpool_limits
+
+    many = np.random.default_rng(0).standard_normal((3000, 40))
+    for encoder in (LearnedEncoder(4, symbols="signs", random_state=0), ITQEncoder(32, random_state=0)):
+        digests = set()
+        for threads in (1, 2):
+            with threadpool_limits(threads, "blas"):
+                digests.add(clone(encoder).fit(many).codec_.digest)
+        assert len(digests) == 1

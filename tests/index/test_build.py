@@ -98,7 +98,7 @@ def test_ids(tmp_path) -> None:
         same(own, index, ids)
         assert own.add(X[:1])[0] == ids.max() + 1
     for wrong, message in (
-        (ids[:899], "ids has 899 entries, but X has more vectors"),
+        (ids[:899], "ids has 899 entries, but X has 900 vectors"),
         ([*ids, 6000], "ids has 901 entries, but X has 900 vectors"),
         ([*ids[:899], ids[0]], "twice|is there already"),
         (-ids, "out of range"),
@@ -257,3 +257,15 @@ def test_wrong_arguments_are_named(tmp_path, given, options, kind, message: str)
     assert os.listdir(tmp_path) == []
     with pytest.raises(InputError, match="n_threads = 0"):
         Index.build(X, 6, n_threads=0)
+
+
+def test_errors_name_the_row_of_the_caller_and_ids_are_checked_first() -> None:
+    rows = np.random.default_rng(0).standard_normal((6000, 4))
+    rows[5500, 2] = np.nan
+    with pytest.raises(InputError, match="X row 5500, column 2"):
+        Index.build(rows, 2, train=100, random_state=0)
+    with pytest.raises(InputError, match="X row 5500, column 2"):
+        Index.build(iter(np.array_split(rows, 60)), 2, train=100, random_state=0)
+    for ids, message in ((np.arange(5), "ids has 5 entries, but X has 6000"), (np.zeros(6000, int), "ids has 0 twice")):
+        with pytest.raises(InputError, match=message):
+            Index.build(rows, 2, ids=ids)

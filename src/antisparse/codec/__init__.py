@@ -5,6 +5,7 @@ from antisparse.codec.cells import Cells
 from antisparse.codec.codebooks import Codebooks
 from antisparse.codec.codec import Codec, codec_of
 from antisparse.codec.layout import RowLayout
+from antisparse.codec.levels import Levels
 from antisparse.codec.reduction import Reduction
 from antisparse.codec.scale import FixedLength, ScaleByte
 from antisparse.codec.signs import LearnedSigns, ProjectedSigns, SpectralSigns, SpreadSigns
@@ -17,6 +18,7 @@ __all__ = [
     "Codec",
     "FixedLength",
     "LearnedSigns",
+    "Levels",
     "ProjectedSigns",
     "Reduction",
     "RowLayout",

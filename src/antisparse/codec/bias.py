@@ -44,6 +44,7 @@ class BiasByte:
         object.__setattr__(self, "low", finite_number(self.low, "low"))
         object.__setattr__(self, "step", nonnegative(self.step, "step"))
         object.__setattr__(self, "alpha", nonnegative(self.alpha, "alpha"))
+        object.__setattr__(self, "beta", finite_number(self.beta, "beta"))
 
     @classmethod
     def fit(cls, values: Float64Array, cells: Labels, n_cells: int, alpha: float, beta: float) -> "BiasByte":
@@ -101,6 +102,7 @@ class BiasNibble(Frozen):
         for name in ("low", "step"):
             object.__setattr__(self, name, frozen_array(getattr(self, name), name, 1))
         object.__setattr__(self, "alpha", nonnegative(self.alpha, "alpha"))
+        object.__setattr__(self, "beta", finite_number(self.beta, "beta"))
         if len(self.low) != len(self.step) or (self.step < 0).any():
             raise InputError("low and step are not of one length, or a step is negative")
 

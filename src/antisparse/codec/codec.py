@@ -39,6 +39,7 @@ _KINDS: dict[str, Any] = {
     "scale": Scale | None,
     "bias": Bias | None,
 }
+LARGEST = 1e140  # entry of a vector or a query whose square is far from overflow
 _CHUNK_ROWS = 4096  # small enough for what is computed of them to stay in cache
 
 
@@ -136,7 +137,13 @@ class Codec(Frozen):
         return self.layout.n_bytes
 
     def encode(
-        self, X: Any, *, out: Codes | None = None, progress: bool = False, n_threads: int | None = None
+        self,
+        X: Any,
+        *,
+        out: Codes | None = None,
+        progress: bool = False,
+        n_threads: int | None = None,
+        first_row: int = 0,
     ) -> Codes:
         """Code rows (n, n_bytes), uint8, of vectors (n, d).
 
@@ -152,6 +159,8 @@ class Codec(Frozen):
             Show a progress bar on standard error.
         n_threads : int, optional
             All available CPUs by default.
+        first_row : int
+            What errors call the first row, where X is a part of something larger.
         """
         array, threads = self.vectors(X, "X"), thread_count(n_threads)
         shape = (len(array), self.n_bytes)
@@ -162,13 +171,13 @@ class Codec(Frozen):
         for start in track(range(0, len(array), _CHUNK_ROWS), "encoding", progress):
             rows = slice(start, start + _CHUNK_ROWS)
             part = array[rows]
-            finite(part, "X", start)
-            reduced = self.reduction.reduce(self.metric.prepare(part, "X", start), threads)
+            finite(part, "X", first_row + start)
+            reduced = self.reduction.reduce(self.metric.prepare(part, "X", first_row + start), threads)
             try:
                 out[rows] = self.encode_reduced(reduced, threads)
             except InputError as error:  # of the reduced vectors: say which of the caller's they are
-                last = min(start + _CHUNK_ROWS, len(array)) - 1
-                raise InputError(f"X rows {start} to {last} cannot be encoded: {error}") from None
+                first, last = first_row + start, first_row + min(start + _CHUNK_ROWS, len(array)) - 1
+                raise InputError(f"X rows {first} to {last} cannot be encoded: {error}") from None
         return out
 
     def encode_reduced(self, Y: Float64Array, threads: int) -> Codes:
@@ -242,7 +251,11 @@ class Codec(Frozen):
         """Queries (n, d), checked and prepared for the metric."""
         array = self.vectors(Q, "Q")
         finite(array, "Q")
-        return self.metric.prepare(array, "Q")
+        prepared = self.metric.prepare(array, "Q")
+        if float(np.abs(prepared).max(initial=0)) > LARGEST:
+            row = int(np.argmax(np.abs(prepared).max(axis=1).astype(np.float64) > LARGEST))
+            raise InputError(f"Q row {row} is too large: squares beyond {LARGEST:g} overflow; scale the vectors down")
+        return prepared
 
     def check_codes(self, codes: Any, name: str) -> Codes:
         """Code rows of this codec, or an error that says why they are none."""

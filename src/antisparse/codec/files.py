@@ -1,5 +1,6 @@
 """Codecs on disk: one safetensors file, no pickle, a version and a checksum over all it says (docs/format.md)."""
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -34,7 +35,8 @@ def replace_file(path: Path, data: bytes) -> None:
     except OSError as error:
         raise StorageError(f"{path} could not be written: {error}") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def digest(codec: Any) -> str:

@@ -151,4 +151,5 @@ def lloyd(values: Float64Array, count: int) -> Float64Array:
         if np.array_equal(moved, levels):
             break
         levels = moved
-    return levels
+    ordered_levels: Float64Array = np.maximum.accumulate(levels)  # but for rounding, where values are few
+    return ordered_levels

@@ -83,7 +83,7 @@ class AntiSparseEncoder(Encoder):
 
     @classmethod
     def paper(cls, n_bits: int, **parameters: Any) -> Self:
-        """The method of 2011 exactly: a tight frame, absolute h = 1, nothing centred, nothing refined.
+        """The method of 2011 exactly: a tight frame, absolute h = 1, nothing centred (but for PCA), nothing refined.
 
         Takes `pca`, `metric`, `random_state` and `n_threads` beside `n_bits`.
         """

@@ -7,15 +7,15 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
+from threadpoolctl import threadpool_limits
 
 from antisparse._arrays import Float64Array, finite, integer, thread_count
-from antisparse.codec.codec import Codec
+from antisparse.codec.codec import LARGEST, Codec
 from antisparse.codes import Codes
 from antisparse.errors import InputError, InputTypeError
 from antisparse.frames import BlockFrame, Frame, block_frame, frame_matrix, gaussian_frame, tight_frame
 from antisparse.metrics import Metric, MetricName, metric_named
 
-_LARGEST = 1e140
 _BLOCK = 48  # dimensions a block of the "block" frame
 
 
@@ -44,7 +44,10 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         random = check_random_state(getattr(self, "random_state", None))
         before = dict(self.__dict__)
         try:
-            self.codec_ = self._fit(self._training(X, metric, random), random)
+            training = self._training(X, metric, random)
+            # BLAS with one thread: sums have one order, so that the codec depends on nothing but vectors and seed.
+            with threadpool_limits(1, "blas"):
+                self.codec_ = self._fit(training, random)
         except BaseException:  # a fit that fails leaves the one before
             self.__dict__.clear()
             self.__dict__.update(before)
@@ -105,8 +108,8 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"X: {error}") from None
         if fit:
             finite(array, "X")
-            if np.abs(array).max() > _LARGEST:
-                raise InputError(f"X has entries beyond {_LARGEST:g}, whose squares overflow; scale the vectors down")
+            if np.abs(array).max() > LARGEST:
+                raise InputError(f"X has entries beyond {LARGEST:g}, whose squares overflow; scale the vectors down")
         return array
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:

@@ -32,8 +32,9 @@ class LearnedEncoder(Encoder):
         All that is stored of a vector, 1,024 at most.
     metric : {"l2", "cosine", "ip"}
         What is nearest. With "cosine" vectors are brought to unit length, in `fit`, `transform` and searches alike.
-    symbols : {"auto", "codebooks", "signs"}
-        "signs" keeps Hamming and asymmetric search possible.
+    symbols : {"auto", "codebooks", "signs", "levels"}
+        "signs" keeps Hamming and asymmetric search possible; "levels" are cheap to find, whatever the effort, and good
+        from some three bits a dimension on.
     cells : int, optional
         Means that vectors are coded relative to, and that an index may visit a few of; by default what recall wants.
     effort : {1, 2, 3}

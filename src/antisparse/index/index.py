@@ -16,7 +16,7 @@ from antisparse.codes import Codes
 from antisparse.errors import InputError, UnsupportedError
 from antisparse.index.build import Source, appearing, cell_count, check_new_path
 from antisparse.index.manifest import read_manifest
-from antisparse.index.snapshot import Originals, Snapshot, id_array
+from antisparse.index.snapshot import Originals, Snapshot, distinct, id_array
 from antisparse.index.store import FolderStore, MemoryStore, new_folder
 from antisparse.index.writer import Writer
 from antisparse.metrics import MetricName
@@ -93,6 +93,11 @@ class Index:
         if path is not None:
             check_new_path(Path(path))
         source = Source.of(X, integer(train, "train", 1))
+        if ids is not None:  # what is wrong with them is said before the work
+            ids = id_array(ids, "ids")
+            distinct(ids)
+            if source.total is not None and len(ids) != source.total:
+                raise InputError(f"ids has {len(ids)} entries, but X has {source.total} vectors")
         encoder = LearnedEncoder(
             n_bytes,
             metric=metric,
@@ -292,7 +297,7 @@ class Index:
         with self.batch():
             at = 0
             for part in X:
-                rows = self._encode(part)
+                rows = self._encode(part, at)
                 mine = None if given is None else given[at : at + len(rows)]
                 if given is not None and len(given) < at + len(rows):
                     raise InputError(f"ids has {len(given)} entries, but X has more vectors")
@@ -328,8 +333,8 @@ class Index:
         """Read everything that is on the disk and compare it with its checksums; FormatError if it is damaged."""
         self._writer.store.verify()
 
-    def _encode(self, X: Any) -> Codes:
-        return self.codec.encode(X, n_threads=self.n_threads)
+    def _encode(self, X: Any, first_row: int = 0) -> Codes:
+        return self.codec.encode(X, n_threads=self.n_threads, first_row=first_row)
 
     # Searches.
 

@@ -136,7 +136,7 @@ class Snapshot:
 def _rows_of(originals: npt.NDArray[Any], ids: Ids) -> npt.NDArray[Any]:
     if len(ids) and ids.max() >= len(originals):
         raise InputError(f"rerank has {len(originals)} rows, but id {ids.max()} was found; pass a function of ids")
-    rows: npt.NDArray[Any] = originals[ids]
+    rows: npt.NDArray[Any] = np.asanyarray(originals)[ids]
     return rows
 
 

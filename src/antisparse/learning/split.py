@@ -22,7 +22,7 @@ class Split:
 
     Attributes
     ----------
-    symbols : {"codebooks", "signs"}
+    symbols : {"codebooks", "signs", "levels"}
     cells : int
         Means that vectors are coded relative to: one byte of the code up to 256, two beyond, none for one.
     scale : bool
@@ -72,7 +72,7 @@ def choose_split(
     ----------
     n_bytes, n_train, dimension : int
     metric : {"l2", "cosine", "ip"}
-    symbols : {"auto", "codebooks", "signs"}
+    symbols : {"auto", "codebooks", "signs", "levels"}
         "signs" keeps Hamming and asymmetric search, and so has one cell unless `cells` says otherwise.
     cells : int, optional
         How many cells there shall be; by default as many as do best.

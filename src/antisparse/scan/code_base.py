@@ -99,7 +99,8 @@ class CodeBase:
         query : {"projection", "spread"}
             What the asymmetric weights w are: ``A.T @ q``, or the query's spread representation ``x / ||x||_inf``.
         shortlist : int, optional
-            The paper's two stages: so many candidates by `shortlist_method`, ranked again by reconstruction.
+            The paper's two stages: so many candidates by `shortlist_method`, ranked again by reconstruction. With fewer
+            than k of them, fewer than k are found.
         n_threads : int, optional
             That of the base by default. The result does not depend on it.
 
