@@ -14,8 +14,8 @@ FloatArray = npt.NDArray[np.floating[Any]]
 Float64Array = npt.NDArray[np.float64]
 
 
-def real_array(value: Any, name: str, ndim: int) -> npt.NDArray[Any]:
-    """`value` as a real array of `ndim` dimensions, not copied and not checked for NaN."""
+def plain_array(value: Any, name: str) -> npt.NDArray[Any]:
+    """`value` as an array of any type and shape, without masked entries."""
     if isinstance(value, np.ma.MaskedArray):
         if np.ma.is_masked(value):
             raise InputError(f"{name} has masked entries; fill or drop them first")
@@ -23,9 +23,14 @@ def real_array(value: Any, name: str, ndim: int) -> npt.NDArray[Any]:
     if hasattr(value, "toarray"):
         raise InputTypeError(f"{name} is sparse ({type(value).__name__}); pass {name}.toarray()")
     try:
-        array = np.asarray(value)
+        return np.asarray(value)
     except ValueError as error:  # ragged nested lists
         raise InputError(f"{name} is not a rectangular array of numbers: {error}") from None
+
+
+def real_array(value: Any, name: str, ndim: int) -> npt.NDArray[Any]:
+    """`value` as a real array of `ndim` dimensions, not copied and not checked for NaN."""
+    array = plain_array(value, name)
     if array.dtype.kind == "c":
         raise InputError(f"{name}: Complex data not supported; pass its real and imaginary parts as columns")
     if array.dtype.kind not in "biuf":

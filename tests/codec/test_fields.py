@@ -324,3 +324,12 @@ def test_a_bias_step_of_zero_stands_for_one_value() -> None:
     flat = replace(codec, bias=BiasByte(codec.bias.low, 0.0, codec.bias.alpha, codec.bias.beta))
     codes = flat.encode(X)
     np.testing.assert_array_equal(codes[:, :-1], codec.encode(X)[:, :-1])
+
+
+def test_far_values_do_not_set_the_range_of_a_bias_nibble() -> None:
+    values = np.random.default_rng(0).standard_normal(3000)
+    cells = np.zeros(3000, np.int64)
+    usual = BiasNibble.fit(values, cells, 1, 0.0, 0.0)
+    values[7] = 1e6
+    far = BiasNibble.fit(values, cells, 1, 0.0, 0.0)
+    assert far.step[0] == pytest.approx(usual.step[0], rel=0.05) and far.low[0] == pytest.approx(usual.low[0], rel=0.05)

@@ -355,3 +355,18 @@ def test_the_zoo_is_fitted_in_bytes_that_its_encoders_name() -> None:
     for name, encoder in zoo.ENCODERS.items():
         if isinstance(encoder, LearnedEncoder):
             assert zoo.codec(name).n_bytes == encoder.n_bytes
+
+
+@pytest.mark.parametrize("n_bytes", [6, 16])
+@pytest.mark.parametrize("symbols", ["auto", "codebooks", "signs", "levels"])
+def test_one_far_training_vector_leaves_the_search_as_it_was(n_bytes: int, symbols: str) -> None:
+    rng = np.random.default_rng(0)
+    base, queries = rng.standard_normal((3000, 32)), rng.standard_normal((200, 32))
+    nearest = exact_neighbors(base, queries, 1)[1]
+    recalls = []
+    for factor in (1, 30, 1e6):
+        train = base.copy()
+        train[-1] *= factor
+        codec = LearnedEncoder(n_bytes, symbols=symbols, effort=1, random_state=0).fit(train).codec_
+        recalls.append(recall_at(CodeBase(codec, codec.encode(base)).search(queries, 10)[1], nearest, 10))
+    assert min(recalls) > recalls[0] - 0.06

@@ -22,7 +22,16 @@ from models import (
     unit,
 )
 
-from antisparse import CodeBase, Index, InputError, InputTypeError, LSHEncoder, StorageError, UnsupportedError
+from antisparse import (
+    CodeBase,
+    Index,
+    InputError,
+    InputTypeError,
+    LearnedEncoder,
+    LSHEncoder,
+    StorageError,
+    UnsupportedError,
+)
 from antisparse.index import filter as filter_module
 from antisparse.index import writer as writer_module
 
@@ -97,7 +106,7 @@ def test_bad_vectors_are_named() -> None:
     bad = POOL[:3].copy()
     bad[1, 2] = np.nan
     for change in (index.add, lambda X: index.add(iter([POOL[:2], X])), lambda X: index.update(X, [0, 1, 2])):
-        with pytest.raises(InputError, match="X row 1, column 2 is nan"):
+        with pytest.raises(InputError, match="X row [13], column 2 is nan"):  # of all that the iterator gave
             change(bad)
         with pytest.raises(InputError, match="X has 4 columns but the codec was fitted on vectors of 10 dimensions"):
             change(bad[:, :4])
@@ -621,3 +630,28 @@ def test_stats(tmp_path, name: str, code_bytes: int, scan_bytes: int, code: str)
     assert stats["dimensions"] == 10 and stats["cells"] == index.codec.n_cells and stats["metric"] == index.metric
     index.compact()
     assert index.stats()["deleted"] == 0 and index.stats()["disk_bytes"] < files
+
+
+def test_masked_and_ragged_arrays_and_unsound_originals_are_named() -> None:
+    rows = np.random.default_rng(0).standard_normal((30, 5))
+    index = Index.build(rows, 2, random_state=0)
+    masked = np.ma.masked_array([1, 2], [1, 0])
+    for call, name in (
+        (lambda: index.search(rows[:1], 2, filter=masked), "filter has masked"),
+        (lambda: index.add(rows[:2], masked), "ids has masked"),
+        (lambda: index.search([[1.0], [1.0, 2.0]], 2), "Q is not a rectangular"),
+        (lambda: index.search(rows[:1], 2, rerank=rows * np.nan), "rerank row"),
+    ):
+        with pytest.raises(InputError, match=name):
+            call()
+    assert len(index) == 30
+
+
+def test_vectors_beyond_all_bounds_are_far_from_everything() -> None:
+    rows = np.random.default_rng(0).standard_normal((300, 12))
+    for symbols in ("levels", "signs"):
+        codec = LearnedEncoder(6, symbols=symbols, random_state=0).fit(rows * 1e139).codec_
+        index = Index.create(None, codec)
+        index.add(rows * 1e139)
+        index.add(rows[:1] * 1e200)
+        assert index.search(rows[:1] * 1e139, 301)[1][0, -5:].tolist().count(300) == 1

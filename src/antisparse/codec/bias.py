@@ -113,7 +113,9 @@ class BiasNibble(Frozen):
         A vector above the range seems nearer to every query than it is, one below it farther: the former harms more.
         """
         unit = float(np.abs(values).max()) or 1.0  # taken out, so that squares stay in range
-        values = values / unit
+        values = np.clip(
+            values / unit, *value_range(values / unit, 0.001, 0.5)
+        )  # a few far values shall not set ranges
         of_cell = np.bincount(cells, minlength=n_cells)
         centre = np.bincount(cells, values, minlength=n_cells) / np.maximum(of_cell, 1)
         centre[of_cell == 0] = values.mean()

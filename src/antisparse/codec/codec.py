@@ -213,13 +213,14 @@ class Codec(Frozen):
     ) -> Float64Array:
         """The values that a bias keeps (codec/bias.py), for the symbols found for residuals."""
         square, dots = scales * scales * found.squares, scales * found.dots
-        with np.errstate(over="ignore"):  # of a vector beyond all bounds: the last of the numbers
+        with np.errstate(over="ignore", invalid="ignore"):  # of a vector beyond all bounds
             error = np.clip((residual * residual).sum(axis=1) - 2 * dots + square, 0, 1e300)
             value: Float64Array = square + alpha * error + beta * (dots - square)
             if self.cells is not None:
                 x = self.symbols.expand(found.symbols)
                 value = value + 2 * scales * np.einsum("ij,ij->i", self._mean_products[cells], x)
-            return value / scales
+            # A vector so far that its products overflow has the last of the numbers.
+            return np.nan_to_num(value / scales, nan=1e300, posinf=1e300, neginf=-1e300)
 
     @cached_property
     def _mean_products(self) -> Float64Array:
@@ -245,7 +246,11 @@ class Codec(Frozen):
 
     def vectors(self, X: Any, name: str) -> npt.NDArray[Any]:
         """Vectors (n, d) as an array of numbers, not yet checked for NaN."""
-        return vectors(X, name, self.dimension, "the codec was fitted on vectors of {} dimensions")
+        array = vectors(X, name, self.dimension, "the codec was fitted on vectors of {} dimensions")
+        if array.dtype.kind == "f" and array.dtype.itemsize > 8:  # beyond float64 is infinite
+            with np.errstate(over="ignore"):
+                array = array.astype(np.float64)
+        return array
 
     def queries(self, Q: Any) -> npt.NDArray[Any]:
         """Queries (n, d), checked and prepared for the metric."""

@@ -13,6 +13,7 @@ from antisparse.errors import InputError, InputTypeError
 from antisparse.learning.choose import bias_shares
 from antisparse.learning.split import Split, choose_split
 from antisparse.learning.symbols import SYMBOLS, Order
+from antisparse.learning.training import usual_vectors
 from antisparse.metrics import METRICS, MetricName
 
 MOST_BYTES = 1024  # of a code
@@ -104,6 +105,8 @@ class LearnedEncoder(Encoder):
         nibbles = split.nibbles(integer(self.n_bytes, "n_bytes", 1, MOST_BYTES + 1))
         if split.cells > len(X):
             raise InputError(f"cells = {split.cells}, but X has {len(X)} vectors; lower it or fit on more vectors")
+        usual = usual_vectors(X)
+        X = usual if len(usual) >= split.cells else X
         reduction = Reduction(X.mean(axis=0))
         Y = reduction.reduce(X, 1)
         order = Order(nibbles, split.cells, split.scale, self.effort, random, self.n_threads, self.verbose)

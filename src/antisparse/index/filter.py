@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from antisparse._arrays import plain_array
 from antisparse.errors import InputTypeError
 from antisparse.index.segment import Segment
 from antisparse.scan.columns import Columns, Ids
@@ -39,7 +40,7 @@ def filtered(segments: tuple[Segment, ...], allowed: Any) -> list[FilteredPart]:
     allowed : array of ids, or of bool
         These alone may be found; the entry i of a mask says whether id i may, and ids beyond it may not.
     """
-    array = np.asarray(allowed)
+    array = plain_array(allowed, "filter")
     if array.ndim != 1 or not (array.dtype == bool or np.issubdtype(array.dtype, np.integer) or not len(array)):
         raise InputTypeError("filter must be a 1-dimensional array of ids or of bool")
     parts = []

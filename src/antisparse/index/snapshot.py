@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import Float64Array, integer, real_array
+from antisparse._arrays import Float64Array, finite, integer, plain_array, real_array
 from antisparse.codec.codec import Codec
 from antisparse.codes import Codes
 from antisparse.errors import InputError, InputTypeError
@@ -87,9 +87,10 @@ class Snapshot:
     def rescored(
         self, Q: Any, what: Search, candidates: int | None, allowed: Any, originals: Originals, threads: int
     ) -> tuple[Float64Array, Ids]:
-        """The k best by the distance to the original vectors, of so many candidates by codes, or of ten times k."""
-        single = np.ndim(Q) == 1
-        queries = self.codec.queries(np.asarray(Q)[None] if single else Q)
+        """The k best by the distance to the original vectors, of candidates by codes: 10 k by default, 100 at least."""
+        given = plain_array(Q, "Q")
+        single = given.ndim == 1
+        queries = self.codec.queries(given[None] if single else given)
         depth = max(10 * what.k, 100) if candidates is None else integer(candidates, "shortlist", what.k)
         first = Search(depth, what.method, what.query, what.probes)
         _, found = self.search(np.atleast_2d(Q), first, allowed, threads)
@@ -98,6 +99,7 @@ class Snapshot:
             held = ids >= 0
             vectors = originals(ids[held]) if callable(originals) else _rows_of(originals, ids[held])
             exact = real_array(vectors, "rerank", 2)
+            finite(exact, "rerank")
             if exact.shape != (int(held.sum()), queries.shape[1]):
                 raise InputError(
                     f"rerank gave vectors of shape {exact.shape}, not {(int(held.sum()), queries.shape[1])}"
@@ -142,7 +144,7 @@ def _rows_of(originals: npt.NDArray[Any], ids: Ids) -> npt.NDArray[Any]:
 
 def id_array(value: Any, name: str) -> Ids:
     """`value` as ids, checked: integers, not negative, below 2^63 - 1."""
-    array = np.asarray(value)
+    array = plain_array(value, name)
     if array.ndim == 0:
         array = array[None]
     if array.ndim != 1:

@@ -92,9 +92,8 @@ def _learn(
                 x = one_hot(rows, count)
                 gram += x.T @ x
                 moment += x.T @ part.astype(np.float32)
-                left = (seen * seen).sum(axis=1) - 2 * dots + squares
-                error += float(left[start.usual[chosen[first : first + _CHUNK_ROWS]]].sum())
-            errors.append(error / max(int(start.usual[chosen].sum()), 1))
+                error += float(((seen * seen).sum(axis=1) - 2 * dots + squares).sum())
+            errors.append(max(error / size, 0.0))  # which rounding may have made negative
             noise = _NOISE * errors[-1]
             gram[np.diag_indices(columns)] += _RIDGE * size / CODEWORDS
             solved = scipy.linalg.solve(gram, moment, assume_a="pos", overwrite_a=True, check_finite=False)

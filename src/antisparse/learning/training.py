@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from antisparse._arrays import Float64Array
 from antisparse.codec.cells import Labels, nearest_mean
@@ -61,27 +60,26 @@ class Training:
         residual: Float64Array = self.vectors - self.means[self.labels]
         return residual
 
-    @cached_property
-    def usual(self) -> npt.NDArray[np.bool_]:
-        """Which residuals are not far longer than most: one far vector shall not set the scale of the others."""
-        squares = (self.residual * self.residual).sum(axis=1)
-        within: npt.NDArray[np.bool_] = squares <= _FAR**2 * np.median(squares)
-        return within if within.sum() > len(within) / 2 else np.ones(len(within), bool)
-
     @property
     def root(self) -> Float64Array:
-        """A square root of the usual residuals' covariance: times Gaussian columns, a first matrix."""
-        residual = self.residual[self.usual]
-        values, vectors = np.linalg.eigh(residual.T @ residual / len(residual))
+        """A square root of the residuals' covariance: times Gaussian columns, a first matrix."""
+        values, vectors = np.linalg.eigh(self.residual.T @ self.residual / len(self.residual))
         extent = float(np.abs(self.vectors - self.vectors.mean(axis=0)).max()) or 1.0
         root: Float64Array = vectors * np.sqrt(np.maximum(values, 1e-12 * extent**2))
         return root
 
     @cached_property
     def norm(self) -> float:
-        """The root mean square of the usual residuals."""
-        residual = self.residual[self.usual]
-        return float(np.sqrt((residual * residual).sum(axis=1).mean())) or 1.0
+        """The root mean square of the residuals."""
+        return float(np.sqrt((self.residual * self.residual).sum(axis=1).mean())) or 1.0
+
+
+def usual_vectors(X: Float64Array) -> Float64Array:
+    """Training vectors but for those that lie far beyond most: a few of them would set the scale of all others."""
+    centred = X - X.mean(axis=0)
+    squares = (centred * centred).sum(axis=1)
+    within = squares <= _FAR**2 * np.median(squares)
+    return X if within.all() or not np.median(squares) > 0 else X[within]
 
 
 def check_training(X: Float64Array, means: int) -> None:

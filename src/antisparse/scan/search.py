@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, get_args
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import Float64Array, choice, integer
+from antisparse._arrays import Float64Array, choice, integer, plain_array
 from antisparse.codec.codec import Codec
 from antisparse.codec.queries import Method, Query, QueryTabler
 from antisparse.errors import AntisparseError, FormatError, InputError
@@ -81,8 +81,9 @@ class Searcher:
 
     def search(self, parts: Sequence[Part], Q: Any, what: Search, threads: int) -> tuple[npt.NDArray[Any], Ids]:
         """Distances and ids of the k nearest codes of all parts, (n_queries, k); 1-dimensional for a single query."""
-        single = np.ndim(Q) == 1
-        queries = self.codec.queries(np.asanyarray(Q)[None] if single else Q)
+        given = plain_array(Q, "Q")
+        single = given.ndim == 1
+        queries = self.codec.queries(given[None] if single else given)
         n, k = len(queries), what.k
         distances = np.empty((n, k), np.int32 if what.method == "hamming" else np.float64)
         ids = np.empty((n, k), np.int64)
