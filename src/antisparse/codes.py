@@ -119,12 +119,6 @@ def cell_blocks(
     return scan_blocks(padded), places, cell_ends
 
 
-def scan_rows(blocks: Codes, n: int) -> Codes:
-    """The inverse of `scan_blocks`: the first n rows."""
-    rows: Codes = blocks.transpose(0, 2, 1).reshape(-1, blocks.shape[1])[:n]
-    return rows
-
-
 def code_rows(codes: Any, n_bits: int, name: str = "codes") -> Codes:
     """The bytes of so many bits, checked; padding bits must be zero."""
     array = byte_rows(codes, name)

@@ -1,6 +1,6 @@
 """Anti-sparse coding as in the paper: the signs of the spread representation in a drawn frame."""
 
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -15,8 +15,6 @@ from antisparse.errors import InputError
 from antisparse.frames import BlockFrame, Frame
 from antisparse.learning.choose import best_h
 from antisparse.metrics import MetricName
-
-_METHODS = ("hamming", "asymmetric", "reconstruction")
 
 
 class AntiSparseEncoder(Encoder):
@@ -91,7 +89,7 @@ class AntiSparseEncoder(Encoder):
 
     def _fit(self, X: Float64Array, random: np.random.RandomState) -> Codec:
         if isinstance(self.h, str):
-            choice(self.h, "h", _METHODS)
+            choice(self.h, "h", get_args(Method))
         else:
             nonnegative(self.h, "h")
         choice(self.effort, "effort", EFFORTS)

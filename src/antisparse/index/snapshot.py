@@ -17,7 +17,7 @@ from antisparse.scan.columns import Ids
 from antisparse.scan.search import Part, Search, Searcher, best_of
 
 Originals = npt.NDArray[Any] | Callable[[Ids], Any]
-_MOST_ID = 2**63 - 1  # the id after the largest fits int64
+MOST_ID = 2**63 - 1  # the id after the largest fits int64
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +153,7 @@ def id_array(value: Any, name: str) -> Ids:
         return np.zeros(0, np.int64)
     if array.dtype == bool or not np.issubdtype(array.dtype, np.integer):
         raise InputTypeError(f"{name} has dtype {array.dtype}; ids are integers")
-    if (array < 0).any() or (array >= _MOST_ID).any():
+    if (array < 0).any() or (array >= MOST_ID).any():
         raise InputError(f"{name} has entries out of range; ids are not negative and below 2^63 - 1")
     return array.astype(np.int64)
 

@@ -11,13 +11,12 @@ from antisparse.codec.codec import Codec
 from antisparse.codes import Codes
 from antisparse.errors import AntisparseError, InputError, UnsupportedError
 from antisparse.index.segment import Segment, make_segment
-from antisparse.index.snapshot import Snapshot, distinct
+from antisparse.index.snapshot import MOST_ID, Snapshot, distinct
 from antisparse.index.store import FolderStore, MemoryStore
 from antisparse.scan.columns import Ids
 
 _SEGMENT_ROWS = 1 << 20  # codes that an add holds back before it writes a segment
 _TIER, _SMALLEST = 8, 1024  # so many segments of like size are made one
-_MOST_ID = 2**63 - 1
 
 
 @dataclass
@@ -101,7 +100,7 @@ class Writer:
             change = self._pending
             if ids is None:
                 first = change.snapshot.next_id
-                if first + len(rows) > _MOST_ID:
+                if first + len(rows) > MOST_ID:
                     raise InputError("ids beyond the largest that was used do not fit int64; pass ids")
                 ids = np.arange(first, first + len(rows), dtype=np.int64)
             else:

@@ -106,7 +106,7 @@ class Trials:
         codec.encode(some, n_threads=1)
         encoded = clock()
         depth = max(measure.results for measure in self.measures)
-        ids = codes.search(sample.queries, depth, method=way.method)[1]  # type: ignore[arg-type]
+        ids = codes.search(sample.queries, depth, method=way.method)[1]
         searched = clock()
         recalls = {}
         for measure in self.measures:

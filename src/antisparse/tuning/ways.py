@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from antisparse.codec.queries import Method
 from antisparse.errors import InputError
 from antisparse.learning.split import Split, choose_split
 from antisparse.metrics import METRICS, MetricName
@@ -36,7 +37,7 @@ class Way:
 
     name: str
     estimator: str
-    method: str
+    method: Method
     parameters: Callable[[int], Parameters | None]
 
 
