@@ -13,7 +13,6 @@ from antisparse import (
     LSHEncoder,
     SpectralHashEncoder,
     Split,
-    _core,
     block_frame,
 )
 
@@ -72,18 +71,10 @@ COMPARING = [name for name in NAMES if not {"codebooks", "levels", "cells"} & se
 SPREAD = ["spread", "spread refined", "spread greedy", "spread reduced", "paper"]  # with a real-valued representation
 
 
-_ISA = _core.isa()
-
-
 @cache
 def codec(name: str) -> Codec:
-    """The codec of this name, fitted on TRAIN, on one instruction set whichever test asks first."""
-    before = _core.isa()
-    _core.use_isa(_ISA)
-    try:
-        return clone(ENCODERS[name]).fit(TRAIN).codec_
-    finally:
-        _core.use_isa(before)
+    """The codec of this name, fitted on TRAIN: the same on every instruction set, whichever test asks first."""
+    return clone(ENCODERS[name]).fit(TRAIN).codec_
 
 
 def methods(name: str) -> list[str]:

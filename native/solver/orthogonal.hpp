@@ -73,9 +73,10 @@ class OrthogonalSegment : public Segment<double> {
       const double a = r_[q * rp_ + q], b = r_[q * rp_ + q + 1], root = std::hypot(a, b), c = a / root, t = b / root;
       for (std::size_t column = q; column + 1 < k; ++column) {
         double* pair = &r_[column * rp_ + q];
+        // Fused where it is written: GCC fuses the plain form, for some instruction sets, whatever it was told.
         const double u = pair[0], v = pair[1];
-        pair[0] = c * u + t * v;
-        pair[1] = c * v - t * u;
+        pair[0] = std::fma(c, u, t * v);
+        pair[1] = std::fma(c, v, -(t * u));
       }
       r_[q * rp_ + q + 1] = 0;
       double *qu = &q_[q * block.dp], *qv = qu + block.dp;

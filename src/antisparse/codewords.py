@@ -7,6 +7,7 @@ from antisparse._arrays import Float64Array, integer
 from antisparse._core import Codebooks as NativeCodebooks
 from antisparse.codes import Codes
 from antisparse.errors import InputError
+from antisparse.frames import gram_matrix
 
 CODEWORDS = 16  # of a codebook: what a nibble can tell apart
 TENURE = 5  # moves for which a codebook that moved stays
@@ -22,8 +23,8 @@ class CodewordFinder:
         The 16 codewords of the first codebook, those of the next, and so on.
     """
 
-    def __init__(self, matrix: Float64Array) -> None:
-        gram = matrix.T @ matrix
+    def __init__(self, matrix: Float64Array, threads: int = 1) -> None:
+        gram = gram_matrix(matrix, threads)
         # The scale is taken out, so that float32 has room: y and A are divided by the length of the longest codeword.
         self._unit = float(np.diagonal(gram).max()) or 1.0
         self._factor = 1 / float(np.sqrt(self._unit))

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 
 from antisparse._arrays import Float64Array, finite, frozen_array, integer, real_array
-from antisparse._core import orthonormal_rows
+from antisparse._core import orthonormal_rows, project
 from antisparse.errors import InputError, InputTypeError
 
 Seed = int | np.random.Generator | np.random.SeedSequence | None
@@ -59,7 +59,7 @@ class BlockFrame:
         """The frame as one d x m matrix."""
         matrix: Float64Array = scipy.linalg.block_diag(*self.blocks)
         if self.rotation is not None:
-            matrix = self.rotation @ matrix
+            matrix = project(self.rotation, matrix, 1)  # not by BLAS, whose sums differ from one CPU to the next
         matrix.flags.writeable = False
         return matrix
 
@@ -76,6 +76,12 @@ def frame_matrix(A: Any, name: str = "A") -> Float64Array:
         raise InputError(f"{name} has shape {array.shape}; a frame needs at least one row and one column")
     finite(array, name)
     return array
+
+
+def gram_matrix(A: Float64Array, threads: int = 1) -> Float64Array:
+    """``A.T @ A``, the same bits on every machine and for any number of threads; a BLAS has others for each CPU."""
+    gram: Float64Array = project(np.ascontiguousarray(A.T), np.ascontiguousarray(A), threads)
+    return gram
 
 
 def gaussian_frame(d: int, m: int, seed: Seed = None) -> Float64Array:

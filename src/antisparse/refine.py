@@ -10,7 +10,7 @@ from antisparse._core import project
 from antisparse._core import refine as refine_rows
 from antisparse.codes import Codes, code_rows
 from antisparse.errors import InputError
-from antisparse.frames import BlockFrame, Frame, frame_matrix
+from antisparse.frames import BlockFrame, Frame, frame_matrix, gram_matrix
 
 Objective = Literal["euclidean", "cosine"]
 
@@ -46,7 +46,7 @@ def refine(
     n_threads : int, optional
         All available CPUs by default.
     """
-    solver = Refiner(A)
+    solver = Refiner(A, thread_count(n_threads))
     Y = vectors(float64_array(Y, "Y", 2), "Y", solver.d)
     rows = np.array(code_rows(codes, solver.m))
     if len(rows) != len(Y):
@@ -77,7 +77,7 @@ def anneal(
     n_threads : int, optional
         All available CPUs by default.
     """
-    solver = Refiner(A)
+    solver = Refiner(A, thread_count(n_threads))
     Y = vectors(float64_array(Y, "Y", 2), "Y", solver.d)
     sweeps, flips = integer(sweeps, "sweeps", 1), integer(flips, "flips", 0, 2**24)
     tenure = integer(tenure, "tenure", 0, 2**23)
@@ -89,11 +89,11 @@ def anneal(
 class Refiner:
     """A frame prepared: its Gram matrix, by blocks where it has them."""
 
-    def __init__(self, A: Frame) -> None:
+    def __init__(self, A: Frame, threads: int = 1) -> None:
         matrix = frame_matrix(A)
         self.d, self.m = matrix.shape
         self._matrix = np.ascontiguousarray(matrix)
-        gram = matrix.T @ matrix
+        gram = gram_matrix(matrix, threads)
         self._ends = np.array([self.m], np.int64)
         if isinstance(A, BlockFrame):
             self._ends = np.cumsum([block.shape[1] for block in A.blocks], dtype=np.int64)

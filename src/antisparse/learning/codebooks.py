@@ -82,7 +82,7 @@ def _learn(
             if at + size > n:
                 order, at = random.permutation(n), 0
             chosen, at = order[at : at + size], at + size
-            finder = CodewordFinder(matrix)
+            finder = CodewordFinder(matrix, threads)
             gram, moment = np.zeros((columns, columns), np.float32), np.zeros((columns, d), np.float32)
             error = 0.0
             for first in range(0, size, _CHUNK_ROWS):

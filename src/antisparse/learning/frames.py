@@ -91,7 +91,7 @@ def _encoded(
     residual: Float64Array, frame: Float64Array, threads: int, norm: float | None
 ) -> tuple[Codes, Float64Array | None]:
     """Annealed codes and, where `norm` (that of a residual of scale 1) is given, scales; a few thousand at a time."""
-    solver = Refiner(frame)
+    solver = Refiner(frame, threads)
     rows = np.zeros((len(residual), -(-solver.m // 8)), np.uint8)
     scales = None if norm is None else np.ones(len(residual))
     for start in range(0, len(residual), _CHUNK_ROWS):
