@@ -3,6 +3,7 @@
 import numbers
 import os
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -154,6 +155,22 @@ def float_dtype(value: Any, name: str) -> np.dtype[Any]:
         raise InputError(f"{name} = {dtype}; the solver works in float32 or float64")
     native: np.dtype[Any] = np.dtype(dtype.type)
     return native
+
+
+def path_of(value: Any, name: str = "path") -> Path:
+    """`value` as a path that the system can be asked for."""
+    if not isinstance(value, str | os.PathLike):
+        raise InputTypeError(f"{name} must be a string or a Path, not {type(value).__name__} ({value!r})")
+    text = os.fspath(value)
+    if not isinstance(text, str):
+        raise InputTypeError(f"{name} must be a string or a Path, not one of bytes; pass os.fsdecode({name})")
+    try:
+        encoded = os.fsencode(text)
+    except UnicodeEncodeError:
+        raise InputError(f"{name} = {value!r} has characters that no file name can have") from None
+    if not encoded or b"\0" in encoded:
+        raise InputError(f"{name} = {value!r} is empty, or has a character that no file name can have")
+    return Path(text)
 
 
 def thread_count(value: Any, name: str = "n_threads") -> int:

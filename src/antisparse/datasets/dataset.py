@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from antisparse._arrays import real_array
-from antisparse.datasets._atomic import replacing
+from antisparse._files import replacing
 from antisparse.datasets._hdf5 import read_hdf5, write_hdf5
 from antisparse.datasets._raw import Array
 from antisparse.datasets.files import SUFFIXES, file_format, read_vectors

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from antisparse.datasets._atomic import sync
+from antisparse._files import sync_file, sync_folder
 from antisparse.errors import DownloadError, InputError
 
 if sys.platform != "win32":
@@ -92,8 +92,9 @@ def fetch(
         if wrong := _wrong(part, sha256, size):
             part.unlink()
             raise DownloadError(f"what {url} sends is not as expected: {wrong}; {_by_hand(url, place)}")
-        sync(part)
+        sync_file(part)
         os.replace(part, place)
+        sync_folder(place.parent)
     return place
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from antisparse._arrays import real_array
-from antisparse.datasets._atomic import replacing
+from antisparse._files import replacing
 from antisparse.datasets._hdf5 import read_hdf5, write_hdf5
 from antisparse.datasets._parquet import read_parquet, write_parquet
 from antisparse.datasets._raw import BINS, VECS, Array, read_bin, read_npy, read_vecs, write_raw

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from antisparse._arrays import Float64Array, integer
-from antisparse.datasets._atomic import replacing
+from antisparse._files import replacing
 from antisparse.datasets.dataset import Dataset, read_dataset
 from antisparse.datasets.download import cache_folder, fetch
 from antisparse.errors import FormatError, InputError, InputTypeError

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from antisparse._arrays import integer, real_array
+from antisparse._files import TEMPORARY, sync_folder
 from antisparse._progress import bar
 from antisparse.errors import InputError
-from antisparse.index.files import sync_folder
 
 Array = npt.NDArray[Any]
 
@@ -97,11 +97,12 @@ def check_new_path(path: Path, name: str = "path =") -> None:
 @contextmanager
 def appearing(path: Path) -> Iterator[Path]:
     """A folder to make something in, which gets its name when the block ends, and is gone if an error leaves it."""
-    temporary = path.with_name(f".{path.name}.tmp-{secrets.token_hex(4)}")
+    temporary, process = path.with_name(f"{TEMPORARY}{secrets.token_hex(8)}"), os.getpid()
     try:
         yield temporary
         os.rename(temporary, path)
     except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
+        if process == os.getpid():  # a fork that fails leaves it to its parent
+            shutil.rmtree(temporary, ignore_errors=True)
         raise
     sync_folder(path.absolute().parent)
