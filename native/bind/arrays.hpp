@@ -74,6 +74,9 @@ inline void require(bool condition, const char* message) {
 
 using Pair = nb::typed<nb::tuple, nb::any, nb::any>;
 
+// Long calls handle signals from here on.
+void watch_signals();
+
 // One function a concept, each in a file of its own.
 void bind_kernels(nb::module_& m);
 void bind_spread(nb::module_& m);

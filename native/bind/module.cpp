@@ -6,6 +6,7 @@ NB_MODULE(_core, m) {
   m.doc() = "Native kernels of antisparse. Private: the signatures change without notice.";
   nanobind::set_leak_warnings(false);  // an object still alive when the interpreter ends is no leak
   choose_kernels();
+  bind::watch_signals();
   bind::bind_kernels(m);
   bind::bind_spread(m);
   bind::bind_projection(m);

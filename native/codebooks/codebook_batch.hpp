@@ -67,7 +67,7 @@ class CodewordMoves {
       cost[i] = integers ? static_cast<T>(static_cast<std::int32_t>((exact * factor + shift) - shift)) : exact;
     }
     std::fill_n(barred_.data(), columns, always);
-    for (std::size_t j = 0; j < frame_.books; ++j) {
+    for (std::size_t j = 0; j < frame_.books; ++j, tick(columns)) {
       LeastSixteen<T> best;
       best.offer(Costs::load(cost + j * codewords), Costs::all(static_cast<T>(j)));
       chosen_[j] = best.where();
@@ -98,6 +98,7 @@ class CodewordMoves {
 
   // False where no codebook may move, or, without tenure, no move gains.
   bool step() {
+    tick(2 * frame_.columns);
     const LeastSixteen<T> found = scan();
     from_ = to_ = none_.data();
     if (!(found.value() < (recent_.empty() ? 0 : never))) return false;
@@ -169,7 +170,7 @@ class CodewordSearch {
       for (std::size_t i = 0; i < d; ++i) y_[v * d + i] = static_cast<float>(y[i] * factor);
     }
     for (std::size_t j = 0; j < frame_.books; ++j)
-      for (std::size_t v = 0; v < count; v += tile)
+      for (std::size_t v = 0; v < count; v += tile, tick(tile * codewords * d))
         combine_panel<float, tile>(&correlations_[v * frame_.columns + j * codewords], frame_.columns,
                                    &frame_.panels[j * d * codewords], &y_[v * d], d, d);
     for (std::size_t v = 0; v < count; ++v) vector(first + v, &y_[v * d], &correlations_[v * frame_.columns]);

@@ -12,6 +12,7 @@
 #include <limits>
 
 #include "machine/aligned.hpp"
+#include "machine/watch.hpp"
 
 namespace antisparse {
 
@@ -50,12 +51,14 @@ struct CodebookFrame {
         high += std::max(*std::max_element(of_book, of_book + codewords), 0.0f);
       }
       largest_sum = std::max({largest_sum, -low, high});
+      tick(4 * columns);
     }
     const int room = std::numeric_limits<std::int16_t>::max() - static_cast<int>(books);  // every product is rounded
     unit = 2 * largest_sum / static_cast<float>(room);
     least_error = 256 * std::sqrt(static_cast<float>(books)) * unit;
-    for (std::size_t i = 0; i < products.size(); ++i)
-      rounded[i] = static_cast<std::int16_t>(std::lrint(products[i] / unit));
+    for (std::size_t i = 0; i < columns; ++i, tick(4 * columns))
+      for (std::size_t j = i * columns; j < (i + 1) * columns; ++j)
+        rounded[j] = static_cast<std::int16_t>(std::lrint(products[j] / unit));
   }
 
   std::size_t d, books, columns, stride;

@@ -3,40 +3,75 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <vector>
+
+#include "machine/watch.hpp"
 
 namespace antisparse {
 
 // Runs the tasks 0, ..., count - 1, taken in order, on at most `threads` threads, this one among them. Each thread
-// calls make() once for a task runner of its own and then runner(i). An exception of one is thrown on.
+// calls make() once for a task runner of its own and then runner(i). An exception of one stops all, and is thrown on.
 template <class Make>
 void run_tasks(std::size_t count, unsigned threads, const Make& make) {
   std::atomic<std::size_t> next{0};
+  std::atomic<bool> stop{false};
   std::mutex mutex;
+  std::condition_variable ended;
+  std::size_t working = 0;  // of the other threads
   std::exception_ptr error;
-  const auto work = [&] {
+  const auto guarded = [&](const auto& todo) {
     try {
-      auto runner = make();
-      for (std::size_t i; (i = next.fetch_add(1)) < count;) runner(i);
+      todo();
+    } catch (const Stopped&) {  // by the error of another
     } catch (...) {
       const std::lock_guard<std::mutex> lock(mutex);
-      error = std::current_exception();
-      next = count;
+      if (!error) error = std::current_exception();
+      stop = true;
     }
   };
+  const auto work = [&](bool helps) {
+    guarded([&] {
+      const Watched watched(stop, helps);
+      auto runner = make();
+      for (std::size_t i; !stop && (i = next.fetch_add(1)) < count;) runner(i);
+    });
+  };
+  const auto help = [&] {
+    work(true);
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (--working == 0) ended.notify_one();
+  };
+  const std::size_t wanted = std::min<std::size_t>(threads, count);
   std::vector<std::thread> others;
-  others.reserve(std::min<std::size_t>(threads, count));
+  others.reserve(wanted);
   try {
-    while (others.size() + 1 < std::min<std::size_t>(threads, count)) others.emplace_back(work);
+    while (others.size() + 1 < wanted) {
+      {
+        const std::lock_guard<std::mutex> lock(mutex);
+        ++working;
+      }
+      others.emplace_back(help);
+    }
   } catch (const std::exception&) {
     // No more threads to be had: those that started, and this one, do the work.
+    const std::lock_guard<std::mutex> lock(mutex);
+    --working;
   }
-  if (count > 0) work();
+  if (count > 0) work(false);
+  std::unique_lock<std::mutex> lock(mutex);
+  while (working > 0) {
+    if (ended.wait_for(lock, std::chrono::milliseconds(100)) == std::cv_status::no_timeout) continue;
+    lock.unlock();
+    if (!stop) guarded(ask_watch);
+    lock.lock();
+  }
+  lock.unlock();
   for (std::thread& thread : others) thread.join();
   if (error) std::rethrow_exception(error);
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "machine/aligned.hpp"
+#include "machine/watch.hpp"
 
 namespace antisparse {
 
@@ -14,8 +15,10 @@ struct Panels {
   static constexpr std::size_t width = alignment / sizeof(double);
   Panels(const double* m, std::size_t dimension, std::size_t columns)
       : d(dimension), count((columns + width - 1) / width), packed(count * width * dimension) {
-    for (std::size_t i = 0; i < d; ++i)
+    for (std::size_t i = 0; i < d; ++i) {
       for (std::size_t k = 0; k < columns; ++k) packed[(k / width * d + i) * width + k % width] = m[i * columns + k];
+      tick(columns);
+    }
   }
   const double* panel(std::size_t p) const { return &packed[p * d * width]; }
 

@@ -26,6 +26,7 @@ inline void project(const ProjectJob& job) {
         if (job.nearest) std::fill_n(job.nearest + row, count, std::int64_t{0});
         for (std::size_t p = 0; p < packed.count; ++p) {
           combine_panel<T, tile>(out.data(), panel, packed.panel(p), rows.data(), job.d, job.d);
+          tick(tile * panel * job.d);
           const std::size_t width = std::min(panel, job.columns - p * panel);
           for (std::size_t v = 0; v < count; ++v) {
             if (job.out) std::copy_n(&out[v * panel], width, job.out + (row + v) * job.columns + p * panel);

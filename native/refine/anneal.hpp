@@ -54,6 +54,7 @@ class Anneal {
 
   template <std::size_t rows>
   std::size_t rows_from(std::size_t i, float convexity, bool last) {
+    tick(rows * width * (frame_.end(i) - frame_.first(i)));
     P sum[rows][packs];
     numerators<rows>(i, sum);
     for (std::size_t r = 0; r < rows; ++r) {

@@ -57,6 +57,7 @@ class Flips {
 
   // p = G b.
   void multiply() {
+    tick(frame_.stride * frame_.stride);
     constexpr std::size_t packs = 4, width = packs * P::lanes;
     for (std::size_t j = 0; j < frame_.stride; j += width) {
       const std::size_t count = std::min(packs, (frame_.stride - j) / P::lanes);
@@ -140,6 +141,7 @@ class Flips {
   // objective by the flip of each bit, from its column, p = G b and the diagonal.
   template <class Cost>
   bool step(const Cost& cost) {
+    tick(4 * frame_.m);
     const Least found = scan(cost);
     const float gain = least(found.low);
     if (!(gain < (recent_.empty() ? 0 : kept))) return false;

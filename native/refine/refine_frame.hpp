@@ -6,6 +6,7 @@
 
 #include "machine/aligned.hpp"
 #include "machine/simd.hpp"
+#include "machine/watch.hpp"
 #include "refine/refine.hpp"
 
 namespace antisparse::ANTISPARSE_ISA {
@@ -22,6 +23,7 @@ class RefineFrame {
         end_[i] = end;
         std::copy_n(job.gram + i * m + first, end - first, &gram_[i * stride + first]);
         diagonal_[i] = job.gram[i * m + i];
+        tick(stride);
       }
       first = end;
     }

@@ -7,6 +7,8 @@
 #include <limits>
 #include <vector>
 
+#include "machine/watch.hpp"
+
 namespace antisparse::ANTISPARSE_ISA {
 
 struct Candidate {
@@ -56,7 +58,10 @@ class Best {
   void cut() {
     if (k_ <= few_ || found_.size() < k_) return;
     const auto last = found_.begin() + static_cast<std::ptrdiff_t>(k_ - 1);
-    std::nth_element(found_.begin(), last, found_.end());
+    if (found_.size() < many_)
+      std::nth_element(found_.begin(), last, found_.end());
+    else
+      std::nth_element(found_.begin(), last, found_.end(), ticking_);
     bound_ = *last;
     found_.erase(last + 1, found_.end());
   }
@@ -66,7 +71,11 @@ class Best {
 
   void write(double* scores, std::int64_t* ids) {
     const std::size_t count = std::min(k_, found_.size());
-    std::partial_sort(found_.begin(), found_.begin() + static_cast<std::ptrdiff_t>(count), found_.end());
+    const auto last = found_.begin() + static_cast<std::ptrdiff_t>(count);
+    if (found_.size() < many_)
+      std::partial_sort(found_.begin(), last, found_.end());
+    else
+      std::partial_sort(found_.begin(), last, found_.end(), ticking_);
     for (std::size_t i = 0; i < k_; ++i) {
       scores[i] = i < count ? found_[i].score : none_;
       ids[i] = i < count ? found_[i].id : -1;
@@ -74,7 +83,11 @@ class Best {
   }
 
  private:
-  static constexpr std::size_t few_ = 20;
+  static constexpr std::size_t few_ = 20, many_ = 1 << 16;
+  static bool ticking_(const Candidate& a, const Candidate& b) {
+    tick(8);
+    return a < b;
+  }
   static constexpr double none_ = std::numeric_limits<double>::infinity();
   std::size_t k_;
   Candidate bound_{none_, -1};

@@ -5,6 +5,8 @@
 #include <limits>
 #include <stdexcept>
 
+#include "machine/watch.hpp"
+
 namespace antisparse {
 
 CodeColumns::CodeColumns(const std::uint8_t* blocks, std::size_t block_count, std::size_t bytes, std::size_t n,
@@ -39,6 +41,7 @@ void CodeColumns::set_scales(const float* scales) {
   inverse_ = Aligned<float>(all);
   codes_.least_inverse = infinity;
   for (std::size_t i = 0; i < all; ++i) {
+    if (i % scan_block == 0) tick(4 * scan_block);
     if (!has_code(i)) continue;
     if (!(scales[i] >= 0) || !std::isfinite(scales[i])) throw std::invalid_argument("a scale is out of range");
     const float inverse = 1 / scales[i];

@@ -10,6 +10,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "machine/watch.hpp"
 #include "scan/maxima.hpp"
 #include "scan/scan.hpp"
 

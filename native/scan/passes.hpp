@@ -12,6 +12,7 @@ namespace antisparse::ANTISPARSE_ISA {
 template <int count>
 void prune_group(const ScanJob& job, ScanQuery* const* queries, std::size_t first, std::size_t blocks,
                  std::vector<std::uint32_t>& masks) {
+  tick(8 * count * blocks * job.codes.bytes);
   Quantised tables[count];
   Limit limits[count];
   std::uint32_t* out[count];

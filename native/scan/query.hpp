@@ -116,6 +116,7 @@ class ScanQuery {
 
   // The first codes, where there is no limit yet: gathered with no more than their scores, by fine sums, ...
   void gather(std::size_t cell, std::size_t first_block, std::size_t count) {
+    tick(16 * count * codes_.bytes);
     enter(cell);
     gathered_.push_back({cell, first_block, count});
     chosen_.resize(chosen_.size() + count, ~std::uint32_t{0});

@@ -36,6 +36,7 @@ void score_codes(const ScoreJob& job) {
   portable::ExactTables tables(job.codes, queries, 0);
   for (std::size_t q = 0; q < queries.count; ++q) {
     tables.start(q);
+    tick(job.count * job.codes.bytes * 4);
     std::size_t visited = 0;
     for (std::size_t i = q * job.count; i < (q + 1) * job.count; ++i) {
       job.scores[i] = std::numeric_limits<double>::infinity();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "machine/watch.hpp"
+
 namespace antisparse {
 
 namespace {
@@ -12,7 +14,7 @@ constexpr std::size_t gram_limit_bytes = std::size_t{64} << 20;
 template <class T>
 Block<T>::Block(const double* a, std::size_t d_, std::size_t m_)
     : d(d_), m(m_), dp(padded<T>(d_)), mp(padded<T>(m_)), rank(std::min(d_, m_)), rows(d_ * mp), columns(m_ * dp) {
-  for (std::size_t i = 0; i < d; ++i)
+  for (std::size_t i = 0; i < d; ++i, tick(4 * m))
     for (std::size_t j = 0; j < m; ++j) {
       rows[i * mp + j] = static_cast<T>(a[i * m + j]);
       columns[j * dp + i] = static_cast<T>(a[i * m + j]);
@@ -27,6 +29,7 @@ Block<T>::Block(const double* a, std::size_t d_, std::size_t m_)
       const double aij = a[i * m + j];
       for (std::size_t l = 0; l < m; ++l) sum[l] += aij * a[i * m + l];
     }
+    tick(d * m);
     for (std::size_t l = 0; l < m; ++l) gram[j * mp + l] = static_cast<T>(sum[l]);
   }
 }

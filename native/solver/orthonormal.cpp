@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "machine/watch.hpp"
+
 namespace antisparse {
 
 namespace {
@@ -13,6 +15,7 @@ constexpr std::size_t lanes = 8;
 constexpr std::size_t panel = 16;  // rows orthogonalised together against the later ones, to stay in cache
 
 double dot(const double* a, const double* b, std::size_t n) {
+  tick(2 * n);
   double lane[lanes] = {};
   std::size_t i = 0;
   for (; i + lanes <= n; i += lanes)

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "machine/watch.hpp"
 #include "solver/gram.hpp"
 #include "solver/orthogonal.hpp"
 #include "solver/spread.hpp"
@@ -55,6 +56,7 @@ bool advance(Track<Piece, T>& track, T t, std::size_t max_steps, End<T>& end) {
     end.limit = end.steps == max_steps;
     if (end.limit) return false;
     ++end.steps;
+    tick(track.piece.block.m * (track.piece.k + track.piece.block.d));
     if (event.move == Move::stick)
       track.piece.stick(event.at, event.sign, event.t);
     else if (!track.piece.release(event.at, event.t))

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "machine/aligned.hpp"
+#include "machine/watch.hpp"
 
 namespace antisparse {
 
@@ -32,13 +33,14 @@ struct Points {
         rows[k * stride + i] = points[k * d + i];
         square += points[k * d + i] * points[k * d + i];
       }
+      tick(d);
       longest_point = std::max(longest_point, std::sqrt(square));
       largest_half = std::max(largest_half, std::abs(halves[k]));
     }
     for (std::size_t k = 0; k < half.size(); ++k)  // padding is last of all
       half[k] = k < all && largest_half < 1e30 ? static_cast<float>(halves[k]) : std::numeric_limits<float>::infinity();
     if (!(longest_point > 0 && longest_point < 1e30)) return;
-    for (std::size_t k = 0; k < all; ++k)
+    for (std::size_t k = 0; k < all; ++k, tick(d))
       for (std::size_t i = 0; i < d; ++i)
         panels[(k / width * pairs + i / 2) * 2 * width + k % width * 2 + i % 2] =
             static_cast<std::int16_t>(std::lround(points[k * d + i] * (longest / longest_point)));

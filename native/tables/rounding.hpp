@@ -8,6 +8,8 @@
 #include <limits>
 #include <numeric>
 
+#include "machine/watch.hpp"
+
 namespace antisparse::ANTISPARSE_ISA {
 
 // 1.5 * 2^52: what is added to it is rounded to an integer, half to even.
@@ -40,7 +42,8 @@ inline double round_row(const double* values, std::size_t count, double at_least
 
 inline void round_rows(const double* values, std::size_t n, std::size_t count, double at_least, std::int32_t* rounded,
                        double* units) {
-  for (std::size_t i = 0; i < n; ++i) units[i] = round_row(values + i * count, count, at_least, rounded + i * count);
+  for (std::size_t i = 0; i < n; ++i, tick(count))
+    units[i] = round_row(values + i * count, count, at_least, rounded + i * count);
 }
 
 }  // namespace antisparse::ANTISPARSE_ISA

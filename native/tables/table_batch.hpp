@@ -47,7 +47,7 @@ class TableMaker {
       for (std::size_t i = 0; job_.shift && i < d_; ++i) x[i] -= job_.shift[i];
       job_.squares[first + v] = dot(x, x, stride_);
     }
-    for (std::size_t p = 0; p < job_.frame->count; ++p)
+    for (std::size_t p = 0; p < job_.frame->count; ++p, tick(count * Panels::width * d_))
       for (std::size_t v = 0; v < count; v += tile_)
         combine_panel<double, tile_>(&projected_[v * columns_ + p * Panels::width], columns_, job_.frame->panel(p),
                                      &x_[v * stride_], stride_, d_);
@@ -87,7 +87,8 @@ class TableMaker {
         rounded_[v * width + i] =
             static_cast<std::int16_t>(static_cast<std::int32_t>((x[i] * scale + to_integer) - to_integer));
     }
-    for (std::size_t at = 0; at < points.all; at += Points::width)  // a panel stays in cache while all rows pass it
+    // A panel stays in cache while all rows pass it.
+    for (std::size_t at = 0; at < points.all; at += Points::width, tick(count * width * Points::width))
       for (std::size_t v = 0; v < count; v += tile_)
         multiply_pairs<tile_>(&points.panels[at * width], &rounded_[v * width], points.pairs, &sums_[v * points_ + at],
                               points_);
@@ -126,6 +127,7 @@ class TableMaker {
         // One that is no number counts as last, and never as unordered.
         order_.push_back({value < infinity ? value : infinity, static_cast<std::uint32_t>(k), exact});
       }
+    tick(order_.size() * d_);
     const auto last = order_.begin() + static_cast<std::ptrdiff_t>(job_.probes);
     std::partial_sort(order_.begin(), last, order_.end());
   }
@@ -152,7 +154,7 @@ inline void make_sign_tables(const SignTableJob& job) {
   bool within = true;
   for (std::size_t i = 0; i < job.n * job.bits; ++i) within &= (job.weights[i] > -limit) & (job.weights[i] < limit);
   if (!within) throw std::invalid_argument("weights: one is not within 2^29");
-  for (std::size_t i = 0; i < job.n; ++i)
+  for (std::size_t i = 0; i < job.n; ++i, tick(16 * job.nibbles))
     sign_tables(job.weights + i * job.bits, job.bits, job.nibbles, job.tables + i * job.nibbles * 16);
 }
 
