@@ -20,10 +20,10 @@ def cost(frame, Y, rows):
 def rounding(count):
     """How much of its error a move may gain and not be found: costs are rounded (native/codebooks/codebooks.hpp).
 
-    Two costs, with half a unit for each codebook and for their own; twice the cost is the error, which is at least 256
+    Two costs, with half a unit for each codebook and for their own; twice the cost is the error, which is at least 64
     sqrt(count) units.
     """
-    return 2 * (count + 1) / (256 * np.sqrt(count))
+    return 2 * (count + 1) / (64 * np.sqrt(count))
 
 
 def moves_of(cost, rows, most, moves, tenure):
@@ -59,16 +59,19 @@ def oracle(frame, y, moves, tenure):
     """The codewords, and whether integers found them; where float32 holds all products exactly."""
     gram, count = (frame.T @ frame).astype(np.float32), frame.shape[1] // 16
     half, own = np.diagonal(gram) / 2, np.arange(len(gram)) // 16
+    apart = 2 * half[:, None] + 2 * half - 2 * gram  # squared distances
+    apart = np.where((own[:, None] == own) & ~np.eye(len(gram), dtype=bool), apart, np.inf)
     gram = np.where(own[:, None] == own, np.float32(0), gram)
     blocks = gram.reshape(len(gram), count, 16)
     sums = [np.maximum(side.max(axis=2), 0).sum(axis=1).max() for side in (blocks, -blocks)]
     reach = np.float32(max(2, *sums))
     unit = 2 * reach / np.float32(2**15 - 1 - count)
     exact = half - (frame.T @ y).astype(np.float32)
-    if np.abs(exact).max() <= reach:
+    least = 64 * np.sqrt(count) * unit
+    if apart.min(axis=1).sum() / (12 * 16) >= least and np.abs(exact).max() <= reach:
         cost, rows = (np.rint(values).astype(int) for values in (exact * (1 / unit), gram / unit))
         codewords = moves_of(cost, rows, 2**15 - 1, moves, tenure)
-        if ((y - frame[:, codewords].sum(axis=1)) ** 2).sum() >= 256 * np.sqrt(count) * unit:
+        if ((y - frame[:, codewords].sum(axis=1)) ** 2).sum() >= least:
             return codewords % 16, True
     return moves_of(exact.astype(float), gram, np.inf, moves, tenure) % 16, False
 

@@ -76,7 +76,7 @@ def test_tables_equal_the_oracle(isa: str, n: int, d: int, columns: int, per_nib
     nibbles = -(-columns // per_nibble) + int(rng.integers(0, 3))  # beyond the frame: zeros
     x, frame = rng.standard_normal((n, d)).astype(dtype), rng.standard_normal((d, columns)) - 0.3
     shift = rng.standard_normal(d) if shifted else None
-    maker = _core.TableMaker(frame, per_nibble, nibbles, shift=shift)
+    maker = _core.TableMaker([frame], per_nibble, nibbles, shift=shift)
     tables, units, peaks, squares, nearest, products = maker.make(x, 0.25, 0, 2)
     moved = x.astype(np.float64) - (0 if shift is None else shift)
     weights, rounding = rounded(_core.project(np.ascontiguousarray(moved), frame, 1), 0.25)
@@ -106,14 +106,14 @@ def test_the_dot_product_is_the_peak_less_the_sum(isa: str, per_nibble: int) -> 
         chosen = ((nibbles[:, :, None] >> np.arange(3, -1, -1) & 1) * 2 - 1).reshape(50, 96)
     else:
         chosen = (nibbles[:, :, None] == np.arange(16)).reshape(50, 96)
-    tables, units, peaks, *_ = _core.TableMaker(frame, per_nibble, nibbles.shape[1]).make(x, 0.0, 0, 1)
+    tables, units, peaks, *_ = _core.TableMaker([frame], per_nibble, nibbles.shape[1]).make(x, 0.0, 0, 1)
     sums = tables[:, np.arange(nibbles.shape[1]), nibbles].sum(2, dtype=np.int64)
     np.testing.assert_allclose(peaks[:, None] - units[:, None] * sums, x @ frame @ chosen.T, atol=1e-4)
 
 
 def test_weights_that_overflow_have_no_unit(isa: str) -> None:
     x = np.array([[1.0, 1.0], [1e308, 1e308], [2.0, 3.0]])
-    tables, units, *_ = _core.TableMaker(np.full((2, 3), 10.0), 4, 2).make(x, 0.0, 0, 1)
+    tables, units, *_ = _core.TableMaker([np.full((2, 3), 10.0)], 4, 2).make(x, 0.0, 0, 1)
     np.testing.assert_array_equal(np.isfinite(units), [True, False, True])
     assert (tables[1] == 0).all()
 
@@ -125,7 +125,7 @@ def test_nearest_points_equal_the_oracle(isa: str, n: int, d: int, count: int) -
     half = (points * points).sum(1) / 2
     values = half - x @ points.T
     np.testing.assert_array_equal(_core.nearest(x, np.ascontiguousarray(points.T), half, 2), values.argmin(1))
-    maker = _core.TableMaker(np.ones((d, 8)), 4, 2, points=points, half=half)
+    maker = _core.TableMaker([np.ones((d, 8))], 4, 2, points=points, half=half)
     for k in {1, 2, min(3, count), min(20, count), min(70, count), count} & set(range(count + 1)):
         found, products = maker.make(x, 0.0, k, 2)[4:]
         assert all(len(set(row)) == k for row in found)
@@ -138,7 +138,7 @@ def test_nearest_points_equal_the_oracle(isa: str, n: int, d: int, count: int) -
 
 def test_nearest_points_beyond_the_range_of_float(isa: str) -> None:
     points = np.random.default_rng(0).standard_normal((50, 4))
-    found = _core.TableMaker(np.ones((4, 8)), 4, 2, points=points, half=np.ones(50)).make(
+    found = _core.TableMaker([np.ones((4, 8))], 4, 2, points=points, half=np.ones(50)).make(
         np.full((3, 4), 1e100), 0.0, 7, 1
     )[4]
     assert found.shape == (3, 7) and all(len(set(row)) == 7 for row in found) and found.min() >= 0 and found.max() < 50
@@ -148,15 +148,15 @@ def test_what_does_not_fit() -> None:
     frame, points = np.ones((4, 8)), np.zeros((5, 4))
     for columns, nibbles, message in ((8, 2, "4 or 16"), (4, 1, "nibbles"), (16, 2, "by 16")):
         with pytest.raises(ValueError, match=message):
-            _core.TableMaker(frame, columns, nibbles)
+            _core.TableMaker([frame], columns, nibbles)
     with pytest.raises(ValueError, match="shift"):
-        _core.TableMaker(frame, 4, 2, shift=np.zeros(3))
+        _core.TableMaker([frame], 4, 2, shift=np.zeros(3))
     for some, half in ((points, np.zeros(4)), (points, None), (points[:, :3].copy(), np.zeros(5)), (None, np.zeros(5))):
         with pytest.raises(ValueError, match="points"):
-            _core.TableMaker(frame, 4, 2, points=some, half=half)
-    maker = _core.TableMaker(frame, 4, 2, points=points, half=np.zeros(5))
+            _core.TableMaker([frame], 4, 2, points=some, half=half)
+    maker = _core.TableMaker([frame], 4, 2, points=points, half=np.zeros(5))
     for x, probes in ((np.zeros((1, 3)), 1), (np.zeros((1, 4)), 6)):
         with pytest.raises(ValueError, match="queries do not fit"):
             maker.make(x, 0.0, probes, 1)
     with pytest.raises(ValueError, match="queries do not fit"):
-        _core.TableMaker(frame, 4, 2).make(np.zeros((1, 4)), 0.0, 1, 1)
+        _core.TableMaker([frame], 4, 2).make(np.zeros((1, 4)), 0.0, 1, 1)

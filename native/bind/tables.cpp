@@ -36,42 +36,46 @@ nb::ndarray<nb::numpy, std::int32_t> sign_tables(Matrix<std::int32_t> weights, s
   return owned(std::move(tables), {job.n, nibbles, 16});
 }
 
-// Makes tables of queries, by a frame and, for probes, among some points.
+// Makes tables of queries, by the blocks along the diagonal of a frame and, for probes, among some points.
 class TableMaker {
  public:
-  TableMaker(Matrix<double> frame, std::size_t columns_per_nibble, std::size_t nibbles,
+  TableMaker(const std::vector<Matrix<double>>& blocks, std::size_t columns_per_nibble, std::size_t nibbles,
              const std::optional<Vector<double>>& shift, const std::optional<Matrix<double>>& points,
              const std::optional<Vector<double>>& half)
-      : columns_(frame.shape(1)),
-        nibbles_(nibbles),
-        signs_(columns_per_nibble == 4),
-        frame_(frame.data(), frame.shape(0), columns_) {
+      : nibbles_(nibbles), signs_(columns_per_nibble == 4) {
     require(signs_ || columns_per_nibble == 16, "columns_per_nibble must be 4 or 16");
-    require(signs_ || columns_ % 16 == 0, "frame: the columns of codebooks come by 16");
+    for (const Matrix<double>& block : blocks) {
+      require(columns_ % Panels::width == 0, "blocks: all but the last must have a multiple of 8 columns");
+      require(signs_ || block.shape(1) % 16 == 0, "blocks: the columns of codebooks come by 16");
+      blocks_.emplace_back(block.data(), block.shape(0), block.shape(1));
+      d_ += block.shape(0);
+      columns_ += block.shape(1);
+    }
     require(nibbles >= (columns_ + columns_per_nibble - 1) / columns_per_nibble,
-            "nibbles: fewer than the frame's columns need");
+            "nibbles: fewer than the columns need");
     if (shift) {
-      require(shift->shape(0) == frame_.d, "the shift does not fit");
-      shift_.assign(shift->data(), shift->data() + frame_.d);
+      require(shift->shape(0) == d_, "the shift does not fit");
+      shift_.assign(shift->data(), shift->data() + d_);
     }
     require(!half || points, "half: without points");
     if (!points) return;
-    require(points->shape(1) == frame_.d && half && half->shape(0) == points->shape(0), "the points do not fit");
-    points_ = Points(points->data(), half->data(), points->shape(0), frame_.d);
+    require(points->shape(1) == d_ && half && half->shape(0) == points->shape(0), "the points do not fit");
+    points_ = Points(points->data(), half->data(), points->shape(0), d_);
   }
 
   template <class T>
   nb::typed<nb::tuple, nb::any, nb::any, nb::any, nb::any, nb::any, nb::any> make(Matrix<T> x, double at_least,
                                                                                   std::size_t probes,
                                                                                   unsigned threads) const {
-    require(x.shape(1) == frame_.d && probes <= points_.all, "the queries do not fit");
+    require(x.shape(1) == d_ && probes <= points_.all, "the queries do not fit");
     TableJob job;
     if constexpr (std::is_same_v<T, float>)
       job.single = x.data();
     else
       job.x = x.data();
     job.shift = shift_.empty() ? nullptr : shift_.data();
-    job.frame = &frame_;
+    job.blocks = &blocks_;
+    job.d = d_;
     job.n = x.shape(0);
     job.columns = columns_;
     job.signs = signs_;
@@ -100,9 +104,9 @@ class TableMaker {
   }
 
  private:
-  std::size_t columns_, nibbles_;
+  std::size_t d_ = 0, columns_ = 0, nibbles_;
   bool signs_;
-  Panels frame_;
+  std::vector<Panels> blocks_;
   std::vector<double> shift_;
   Points points_;
 };
@@ -115,9 +119,9 @@ void bind_tables(nb::module_& m) {
   m.def("sign_tables", &sign_tables, "weights"_a.noconvert(), "nibbles"_a,
         "Tables (queries, nibbles, 16) of signs, from integer weights: the sum of |W| over the bits that disagree.");
   nb::class_<TableMaker>(m, "TableMaker", "Makes queries ready for the scan.")
-      .def(nb::init<Matrix<double>, std::size_t, std::size_t, const std::optional<Vector<double>>&,
+      .def(nb::init<const std::vector<Matrix<double>>&, std::size_t, std::size_t, const std::optional<Vector<double>>&,
                     const std::optional<Matrix<double>>&, const std::optional<Vector<double>>&>(),
-           "frame"_a.noconvert(), "columns_per_nibble"_a, "nibbles"_a, nb::kw_only(),
+           "blocks"_a, "columns_per_nibble"_a, "nibbles"_a, nb::kw_only(),
            "shift"_a.noconvert().none() = nb::none(), "points"_a.noconvert().none() = nb::none(),
            "half"_a.noconvert().none() = nb::none())
       .def("make", &TableMaker::make<float>, "x"_a.noconvert(), "at_least"_a, "probes"_a, "threads"_a)

@@ -180,7 +180,7 @@ class CodewordSearch {
   using P = Pack<float>;
 
   void vector(std::size_t row, const float* y, const float* correlations) {
-    if (fits(correlations)) {
+    if (frame_.integers && fits(correlations)) {
       write(row, integers_.find(correlations), correlations);
       float square = 0;
       for (std::size_t i = 0; i < frame_.d; ++i) square += y[i] * y[i];

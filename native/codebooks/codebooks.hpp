@@ -55,15 +55,31 @@ struct CodebookFrame {
     }
     const int room = std::numeric_limits<std::int16_t>::max() - static_cast<int>(books);  // every product is rounded
     unit = 2 * largest_sum / static_cast<float>(room);
-    least_error = 256 * std::sqrt(static_cast<float>(books)) * unit;
+    least_error = 64 * std::sqrt(static_cast<float>(books)) * unit;
+    integers = expected_error(gram) >= least_error;
     for (std::size_t i = 0; i < columns; ++i, tick(4 * columns))
       for (std::size_t j = i * columns; j < (i + 1) * columns; ++j)
         rounded[j] = static_cast<std::int16_t>(std::lrint(products[j] / unit));
   }
 
+  // About the mean squared error of the codes: quantisers leave a twelfth of the squared distance between neighbours.
+  float expected_error(const float* gram) const {
+    float error = 0;
+    for (std::size_t i = 0; i < columns; ++i) {
+      const std::size_t first = i / codewords * codewords;
+      float nearest = std::numeric_limits<float>::infinity();
+      for (std::size_t j = first; j < first + codewords; ++j)
+        if (j != i)
+          nearest = std::min(nearest, gram[i * columns + i] + gram[j * columns + j] - 2 * gram[i * columns + j]);
+      error += nearest / (12 * codewords);
+    }
+    return error;
+  }
+
   std::size_t d, books, columns, stride;
   float largest_sum = 2, unit = 0;    // the unit of the integers; a sum below 2 would gain nothing
   float least_error = 0;              // that integers are used for: some hundred times what rounding may add
+  bool integers = true;               // whether most vectors have so much
   Aligned<float> panels, rows, half;  // A by books x d x 16, and by codewords; half the diagonal of G
   Aligned<float> products;            // G by rows, without the products of codewords of one codebook
   Aligned<std::int16_t> rounded;      // the products over the unit

@@ -25,9 +25,9 @@ class TableMaker {
 
   explicit TableMaker(const TableJob& job)
       : job_(job),
-        d_(job.frame->d),
+        d_(job.d),
         stride_(padded<double>(d_)),
-        columns_(job.frame->count * Panels::width),
+        columns_((job.columns + Panels::width - 1) / Panels::width * Panels::width),
         points_(job.points ? job.points->half.size() : 0),
         held_(std::min(rows, (job.n + tile_ - 1) / tile_ * tile_)),
         x_(held_ * stride_),
@@ -42,15 +42,19 @@ class TableMaker {
     const std::size_t count = std::min(rows, job_.n - first);
     for (std::size_t v = 0; v < count; ++v) {
       double* x = &x_[v * stride_];
-      const std::size_t from = (first + v) * d_;
-      job_.single ? std::copy_n(job_.single + from, d_, x) : std::copy_n(job_.x + from, d_, x);
+      const std::size_t row = (first + v) * d_;
+      job_.single ? std::copy_n(job_.single + row, d_, x) : std::copy_n(job_.x + row, d_, x);
       for (std::size_t i = 0; job_.shift && i < d_; ++i) x[i] -= job_.shift[i];
       job_.squares[first + v] = dot(x, x, stride_);
     }
-    for (std::size_t p = 0; p < job_.frame->count; ++p, tick(count * Panels::width * d_))
-      for (std::size_t v = 0; v < count; v += tile_)
-        combine_panel<double, tile_>(&projected_[v * columns_ + p * Panels::width], columns_, job_.frame->panel(p),
-                                     &x_[v * stride_], stride_, d_);
+    std::size_t column = 0, from = 0;
+    for (const Panels& block : *job_.blocks) {
+      for (std::size_t p = 0; p < block.count; ++p, column += Panels::width, tick(count * Panels::width * block.d))
+        for (std::size_t v = 0; v < count; v += tile_)
+          combine_panel<double, tile_>(&projected_[v * columns_ + column], columns_, block.panel(p),
+                                       &x_[v * stride_ + from], stride_, block.d);
+      from += block.d;
+    }
     for (std::size_t v = 0; v < count; ++v) {
       const double unit = round_row(&projected_[v * columns_], job_.columns, job_.at_least, weights_.data());
       if (!(unit == unit)) std::fill_n(weights_.data(), job_.columns, 0);

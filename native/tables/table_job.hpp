@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "projection/project.hpp"
 #include "tables/points.hpp"
@@ -20,7 +21,8 @@ struct TableJob {
   const float* single = nullptr;  // n x d, or
   const double* x = nullptr;      // n x d
   const double* shift = nullptr;  // d, or null
-  const Panels* frame = nullptr;
+  const std::vector<Panels>* blocks = nullptr;  // along the diagonal of A; all but the last fill their panels
+  std::size_t d = 0;                            // of x: the rows of all blocks
   std::size_t n = 0, columns = 0, probes = 0;
   bool signs = true;               // four columns a nibble, not 16
   std::size_t nibbles = 0;         // of a code; those beyond the frame have tables of zeros

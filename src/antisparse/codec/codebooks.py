@@ -42,6 +42,11 @@ class Codebooks(Frozen):
         check_codebooks(self.count)
 
     @property
+    def blocks(self) -> tuple[Float64Array, ...]:
+        """The matrix alone."""
+        return (self.matrix,)
+
+    @property
     def dimension(self) -> int:
         """Of the reduced vectors that they code."""
         return int(self.matrix.shape[0])

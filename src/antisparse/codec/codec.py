@@ -25,7 +25,7 @@ from antisparse.codec.fields import (
 from antisparse.codec.files import MOST, digest, dumps, loads
 from antisparse.codec.frozen import Frozen
 from antisparse.codec.layout import RowLayout
-from antisparse.codec.symbols import Found, combine
+from antisparse.codec.symbols import Found, combine, correlate
 from antisparse.codes import Codes
 from antisparse.errors import FormatError, InputError, InputTypeError
 from antisparse.metrics import METRICS, Metric, MetricName, metric_named
@@ -225,12 +225,8 @@ class Codec(Frozen):
     @cached_property
     def _mean_products(self) -> Float64Array:
         """``mean . A`` of every mean, (cells, columns)."""
-        from antisparse._core import project
-
         assert self.cells is not None
-        matrix = np.ascontiguousarray(self.symbols.matrix)
-        products: Float64Array = project(np.ascontiguousarray(self.cells.means), matrix, 1)
-        return products
+        return correlate(self.symbols, self.cells.means, 1)
 
     def decode(self, codes: Any, *, n_threads: int | None = None) -> Float64Array:
         """The vectors (n, d) that code rows stand for."""

@@ -103,6 +103,11 @@ class Levels(Frozen):
         """The levels of every coordinate."""
         return [*([] if self.fine is None else self.fine), *([] if self.coarse is None else self.coarse)]
 
+    @property
+    def blocks(self) -> tuple[Float64Array, ...]:
+        """The matrix alone."""
+        return (self.matrix,)
+
     @cached_property
     def matrix(self) -> Float64Array:
         """For every nibble the 16 vectors that its values stand for."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from antisparse._arrays import Float64Array
 from antisparse._core import QueryTables, TableMaker, project, round_rows, sign_tables
 from antisparse.codec.codec import Codec
+from antisparse.codec.fields import AnySymbols
 from antisparse.codec.scale import FixedLength
 from antisparse.codec.signs import ProjectedSigns, SpectralSigns
 from antisparse.errors import InputError, UnsupportedError
@@ -167,7 +168,7 @@ class QueryTabler:
     def _length_factor(self) -> float:
         scale = self._codec.scale
         assert isinstance(scale, FixedLength)
-        return length_factor(scale, self._codec.symbols.matrix)
+        return length_factor(scale, self._codec.symbols)
 
     @cached_property
     def _maker(self) -> tuple[TableMaker, Float64Array]:
@@ -175,7 +176,8 @@ class QueryTabler:
         codec = self._codec
         centres = codec.metric.centres
         shift = codec.reduction.mean if codec.reduction.axes is None and centres else None
-        frame, per_nibble = np.ascontiguousarray(codec.symbols.matrix), codec.symbols.columns_per_nibble
+        frame = [np.ascontiguousarray(block) for block in codec.symbols.blocks]
+        per_nibble = codec.symbols.columns_per_nibble
         if codec.cells is None:
             return TableMaker(frame, per_nibble, self._nibbles, shift=shift), np.zeros(1)
         means = np.ascontiguousarray(codec.cells.means)
@@ -188,9 +190,9 @@ class QueryTabler:
         return np.ascontiguousarray(self._codec.cells.means.T)
 
 
-def length_factor(scale: FixedLength, matrix: Float64Array) -> float:
+def length_factor(scale: FixedLength, symbols: AnySymbols) -> float:
     """What the scales of a fixed length are kept in float32 relative to: sigma over the usual length of A b."""
-    usual = float(np.sqrt((matrix * matrix).sum()))
+    usual = float(np.sqrt((symbols.matrix * symbols.matrix).sum()))
     factor = scale.sigma / usual if usual > 0 else 0.0
     return factor if factor > 0 else 1.0
 

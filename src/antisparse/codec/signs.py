@@ -61,6 +61,11 @@ class ProjectedSigns(Frozen):
         """The frame as one matrix."""
         return self.frame.matrix if isinstance(self.frame, BlockFrame) else self.frame
 
+    @property
+    def blocks(self) -> tuple[Float64Array, ...]:
+        """The matrix alone."""
+        return (self.matrix,)
+
     def expand(self, symbols: Codes) -> npt.NDArray[np.int8]:
         """The signs."""
         return unpack(symbols, self.n_bits)
@@ -228,6 +233,11 @@ class SpectralSigns(Frozen):
             "spectral hashing cannot rebuild vectors from codes; use LearnedEncoder, AntiSparseEncoder, LSHEncoder or "
             "ITQEncoder, or search by method='hamming'"
         )
+
+    @property
+    def blocks(self) -> tuple[Float64Array, ...]:
+        """The matrix alone."""
+        return (self.matrix,)
 
     def expand(self, symbols: Codes) -> npt.NDArray[np.int8]:
         """The signs."""

@@ -50,6 +50,10 @@ class Symbols(Protocol):
     def matrix(self) -> Float64Array:
         """The matrix A (reduced dimension, columns)."""
 
+    @property
+    def blocks(self) -> tuple[Float64Array, ...]:
+        """The blocks along the diagonal of A, beside which it is zero; A itself where there is but one."""
+
     def find(self, Y: Float64Array, threads: int, scaled: bool) -> Found:
         """The symbols of reduced vectors; `scaled` where every vector has a scale of its own."""
 
@@ -62,6 +66,24 @@ class Symbols(Protocol):
 
 def combine(symbols: Symbols, rows: Codes, threads: int) -> Float64Array:
     """``A x`` of rows of symbols, (n, reduced dimension)."""
-    x = np.ascontiguousarray(symbols.expand(rows), np.float64)  # rows may stand in any order in memory
-    combined: Float64Array = project(x, np.ascontiguousarray(symbols.matrix.T), threads)
+    x = symbols.expand(rows)
+    ends = np.cumsum([block.shape[1] for block in symbols.blocks])
+    parts = [
+        project(
+            np.ascontiguousarray(x[:, end - block.shape[1] : end], np.float64), np.ascontiguousarray(block.T), threads
+        )
+        for block, end in zip(symbols.blocks, ends, strict=True)
+    ]
+    combined: Float64Array = np.concatenate(parts, axis=1)
     return combined
+
+
+def correlate(symbols: Symbols, Y: Float64Array, threads: int) -> Float64Array:
+    """``A' y`` of reduced vectors, (n, columns)."""
+    ends = np.cumsum([len(block) for block in symbols.blocks])
+    parts = [
+        project(np.ascontiguousarray(Y[:, end - len(block) : end]), np.ascontiguousarray(block), threads)
+        for block, end in zip(symbols.blocks, ends, strict=True)
+    ]
+    correlated: Float64Array = np.concatenate(parts, axis=1)
+    return correlated
