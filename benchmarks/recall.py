@@ -1,6 +1,6 @@
 """Recall at equal bytes against FAISS, on the same base and queries, in the same run.
 
-    python benchmarks/recall.py [FOLDER ...] [--bytes 8 16 ...] [--seeds N] [--base N] [--slow] [--plot FILE]
+    python benchmarks/recall.py [FOLDER ...] [--bytes 8 16 ... | --bits 0.25 1 ...] [--seeds N] [--slow] [--plot FILE]
 
 A folder holds base, learn and query files (docs/datasets.md). Everything is trained on learn; queries are used once, to
 report. Ours is LearnedEncoder(n_bytes), nothing else said. Bytes are all that is stored of a vector but its id: what
@@ -13,6 +13,7 @@ millions, 100 queries, k = 10), a second.
 import argparse
 import re
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -54,14 +55,39 @@ def ours(data: Dataset, n_bytes: int, seeds: int) -> Row:
     return row
 
 
+class TurboVec:
+    """turbovec's TurboQuant with the methods of a FAISS index, calibrated on learning vectors."""
+
+    def __init__(self, d: int, bits: int) -> None:
+        from turbovec import TurboQuantIndex
+
+        self._index = TurboQuantIndex(d, bits)
+
+    def train(self, X: npt.NDArray[np.float32]) -> None:
+        """Fit what it fits."""
+        self._index.calibrate(X)
+
+    def add(self, X: npt.NDArray[np.float32]) -> None:
+        """Encode and keep."""
+        self._index.add(X)
+
+    def search(self, Q: npt.NDArray[np.float32], k: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """The nearest by inner product, which for unit vectors are those by distance."""
+        distances, ids = self._index.search(Q, k)
+        return np.asarray(distances), np.asarray(ids)
+
+
 def peer(name: str, data: Dataset) -> Row:
-    """A FAISS index, by its factory name."""
+    """A FAISS index, by its factory name, or another library's."""
     base, learn, query = (np.asarray(X, np.float32) for X in (data.base, data.learn, data.query))
     d = base.shape[1]
-    if name.startswith("RaBitQ"):
+    index: Any
+    if name.startswith("turbovec"):
+        index, size = TurboVec(d, int(name[8:])), int(name[8:]) * d // 8 + 4
+    elif name.startswith("RaBitQ"):
         inner: Any = faiss.IndexRaBitQ(d, faiss.METRIC_L2, int(name[6:]))
         inner.qb = 8
-        index: Any = faiss.IndexPreTransform(faiss.RandomRotationMatrix(d, d), inner)
+        index = faiss.IndexPreTransform(faiss.RandomRotationMatrix(d, d), inner)
         size = inner.code_size
     else:
         index = faiss.index_factory(d, name)
@@ -95,15 +121,24 @@ def scores(ids: npt.NDArray[Any], data: Dataset) -> list[float]:
     return [*(recall_at(ids, neighbors, R) for R in (1, 10, 100)), intersection_recall(ids, neighbors, 10)]
 
 
-def peers_of(d: int, n_bytes: int, slow: bool) -> list[str]:
+def peers_of(data: Dataset, n_bytes: int, slow: bool) -> list[str]:
     """Who stores so many bytes."""
     names = []
+    base = np.asarray(data.base)
+    d = base.shape[1]
     if d % (2 * n_bytes) == 0:
         names += [f"PQ{2 * n_bytes}x4fs"] + [f"OPQ{2 * n_bytes},PQ{2 * n_bytes}x4fs"] * (n_bytes <= 16)
     if d % n_bytes == 0:
-        names += [f"PQ{n_bytes}x8", f"OPQ{n_bytes},PQ{n_bytes}x8"]
+        names += [f"PQ{n_bytes}x8"] + [f"OPQ{n_bytes},PQ{n_bytes}x8"] * (slow or n_bytes <= 32)
     if 8 * n_bytes <= d:
         names.append(f"ITQ{8 * n_bytes},LSH")
+    if 2 * n_bytes == d:
+        names.append("SQ4")
+    if n_bytes == d:
+        names.append("SQ8")
+    units = abs(float(np.linalg.norm(base[:100].astype(np.float64), axis=1).mean()) - 1) < 1e-3
+    if units and find_spec("turbovec") and 8 * n_bytes in (2 * d, 4 * d):
+        names.append(f"turbovec{8 * n_bytes // d}")
     if slow and n_bytes <= 16:
         names += [f"RQ{n_bytes}x8", f"LSQ{n_bytes}x8"]
     return names
@@ -132,9 +167,10 @@ def measure(data: Dataset, arguments: argparse.Namespace) -> list[Row]:
     print("bytes " + " ".join(f"{title:>6}" for title in titles) + "  train s  encode/s  Gscan/s  method")
     rows = []
     jobs: list[tuple[str | None, int]] = []
-    for n_bytes in arguments.bytes or ([8, 16, 24, 32] if base.shape[1] <= 128 else [16, 32, 48, 56]):
-        jobs += [(None, n_bytes)] + [(name, n_bytes) for name in peers_of(base.shape[1], n_bytes, arguments.slow)]
-    jobs += [("RaBitQ1", 0)]
+    by_bits = [round(bits * base.shape[1] / 8) for bits in arguments.bits or ()]
+    for n_bytes in arguments.bytes or by_bits or ([8, 16, 24, 32] if base.shape[1] <= 128 else [16, 32, 48, 56]):
+        jobs += [(None, n_bytes)] + [(name, n_bytes) for name in peers_of(data, n_bytes, arguments.slow)]
+    jobs += [(f"RaBitQ{bits}", 0) for bits in ((1, 2, 4) if arguments.bits else (1,))]
     jobs = [job for job in jobs if job[0] is None or re.search(arguments.peers, job[0])]
     if arguments.smoke:
         jobs = [job for job in jobs if job[0] is None or "x8" not in job[0]]
@@ -194,6 +230,7 @@ def main() -> None:
     parser = options(__doc__)
     parser.add_argument("folders", nargs="*", type=Path, help="data sets")
     parser.add_argument("--bytes", nargs="+", type=int, help="8 16 24 32 up to 128 dimensions, 16 32 48 56 beyond")
+    parser.add_argument("--bits", nargs="+", type=float, help="bits a dimension, in place of bytes")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--peers", default="", help="those whose names this regular expression finds")
     parser.add_argument("--base", type=int, help="use so many vectors of the base")

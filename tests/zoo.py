@@ -42,6 +42,12 @@ ENCODERS = {
     ),
     "codebooks ip cells": LearnedEncoder(6, metric="ip", split=Split("codebooks", cells=9), random_state=0),
     "codebooks byte": LearnedEncoder(1, random_state=0),
+    "codebooks blocks": LearnedEncoder(7, split=Split("codebooks", blocks=3), random_state=0),
+    "codebooks blocks cells": LearnedEncoder(
+        7, metric="cosine", split=Split("codebooks", cells=9, blocks=2, bias="nibble", axes=8), random_state=0
+    ),
+    "codebooks axes ip": LearnedEncoder(4, metric="ip", split=Split("codebooks", bias="none", axes=6), random_state=0),
+    "signs blocks": LearnedEncoder(5, split=Split("signs", blocks=3), effort=1, random_state=0),
     "signs": LearnedEncoder(5, symbols="signs", split=Split("signs"), random_state=0),
     "signs nibble": LearnedEncoder(4, split=Split("signs", bias="nibble"), effort=3, random_state=0),
     "signs cells": LearnedEncoder(5, split=Split("signs", cells=9), effort=1, random_state=0),

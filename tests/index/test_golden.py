@@ -44,6 +44,7 @@ def golden_encoders():
         "codebooks_cells_nibble": LearnedEncoder(3, split=Split("codebooks", 3, bias="nibble"), random_state=0),
         "codebooks_cosine": LearnedEncoder(3, metric="cosine", split=Split("codebooks"), random_state=0),
         "codebooks_ip": LearnedEncoder(2, metric="ip", split=Split("codebooks", bias="none"), random_state=0),
+        "codebooks_blocks": LearnedEncoder(4, split=Split("codebooks", blocks=2), random_state=0),
         "signs_nibble": LearnedEncoder(2, split=Split("signs", bias="nibble"), random_state=0),
         "signs_cells_scale": LearnedEncoder(4, split=Split("signs", 3, True), random_state=0),
         "signs_ip_cells_scale": LearnedEncoder(3, metric="ip", split=Split("signs", 3, True, "none"), random_state=0),

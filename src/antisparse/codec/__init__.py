@@ -1,6 +1,7 @@
 """What a fitted code is: the codec, and the fields that its bytes are spent on."""
 
 from antisparse.codec.bias import BiasByte, BiasNibble
+from antisparse.codec.blocks import Blocks
 from antisparse.codec.cells import Cells
 from antisparse.codec.codebooks import Codebooks
 from antisparse.codec.codec import Codec, codec_of
@@ -13,6 +14,7 @@ from antisparse.codec.signs import LearnedSigns, ProjectedSigns, SpectralSigns, 
 __all__ = [
     "BiasByte",
     "BiasNibble",
+    "Blocks",
     "Cells",
     "Codebooks",
     "Codec",

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +12,9 @@ from antisparse._arrays import Float64Array
 from antisparse.codec.codebooks import Codebooks
 from antisparse.codec.frozen import Frozen
 from antisparse.codec.signs import LearnedSigns
-from antisparse.codec.symbols import Found
+from antisparse.codec.symbols import Found, QueryKind, consecutive, correlate
 from antisparse.codes import Codes
-from antisparse.errors import InputError, InputTypeError
+from antisparse.errors import InputError, InputTypeError, UnsupportedError
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,8 +28,8 @@ class Blocks(Frozen):
     parts : tuple of Codebooks, or tuple of LearnedSigns
     """
 
-    parts: tuple[Codebooks, ...] | tuple[LearnedSigns, ...]
-    measured = True
+    parts: tuple[Codebooks | LearnedSigns, ...]
+    measured: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.parts, tuple) or not self.parts:
@@ -43,6 +44,11 @@ class Blocks(Frozen):
     def columns_per_nibble(self) -> int:
         """As of the parts."""
         return self.parts[0].columns_per_nibble
+
+    @property
+    def compares(self) -> bool:
+        """As of the parts."""
+        return self.parts[0].compares
 
     @property
     def dimension(self) -> int:
@@ -68,10 +74,10 @@ class Blocks(Frozen):
 
     def find(self, Y: Float64Array, threads: int, scaled: bool) -> Found:
         """The symbols of each range."""
-        ends = np.cumsum([part.dimension for part in self.parts])
+        ranges = consecutive([part.dimension for part in self.parts])
         found = [
-            part.find(np.ascontiguousarray(Y[:, end - part.dimension : end]), threads, False)
-            for part, end in zip(self.parts, ends, strict=True)
+            part.find(np.ascontiguousarray(Y[:, own]), threads, False)
+            for part, own in zip(self.parts, ranges, strict=True)
         ]
         return Found(
             np.concatenate([one.symbols for one in found], axis=1),
@@ -81,14 +87,15 @@ class Blocks(Frozen):
 
     def expand(self, symbols: Codes) -> npt.NDArray[np.float32]:
         """What symbols say of the columns of all matrices."""
-        ends = np.cumsum([-(-part.n_bits // 8) for part in self.parts])
-        return np.concatenate(
-            [
-                part.expand(symbols[:, end - -(-part.n_bits // 8) : end])
-                for part, end in zip(self.parts, ends, strict=True)
-            ],
-            axis=1,
-        ).astype(np.float32)
+        ranges = consecutive([-(-part.n_bits // 8) for part in self.parts])
+        x = [part.expand(symbols[:, own]) for part, own in zip(self.parts, ranges, strict=True)]
+        return np.concatenate(x, axis=1, dtype=np.float32)
+
+    def weights(self, Y: Float64Array, query: QueryKind, threads: int) -> Float64Array:
+        """``A.T @ q``."""
+        if query != "projection":
+            raise UnsupportedError("these codes are no signs of a spread representation; pass query='projection'")
+        return correlate(self, Y, threads)
 
     def describe(self) -> str:
         """A few words for a person."""

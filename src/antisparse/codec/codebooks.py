@@ -9,12 +9,13 @@ import numpy.typing as npt
 
 from antisparse._arrays import Float64Array, choice, frozen_array, integer
 from antisparse.codec.frozen import Frozen
-from antisparse.codec.symbols import Found
+from antisparse.codec.symbols import NO_SIGNS, Found, QueryKind
 from antisparse.codes import Codes
 from antisparse.codewords import CODEWORDS, TENURE, CodewordFinder, check_codebooks, one_hot
-from antisparse.errors import InputError
+from antisparse.errors import InputError, UnsupportedError
 
-_MOVES = {1: 0, 2: 6, 3: 24}  # for every codebook, by effort; 0: until none gains
+# Moves for every codebook, by effort (0: until none gains); few codebooks have time for more.
+_MOVES, _MOST_MOVES, _PRODUCTS = {1: 0, 2: 6, 3: 24}, 4, 5400
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,13 +27,15 @@ class Codebooks(Frozen):
     matrix : ndarray of shape (r, 16 codebooks)
         The 16 codewords of the first codebook, those of the next, and so on.
     effort : {1, 2, 3}
-        How long codewords are exchanged: as long as that gains; six moves a codebook; 24.
+        How long codewords are exchanged: as long as that gains; six moves a codebook, and up to 24 where there are
+        fewer than 30; four times as many.
     """
 
     matrix: Float64Array
     effort: int = 2
     columns_per_nibble: ClassVar[int] = CODEWORDS
     measured: ClassVar[bool] = True
+    compares: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "matrix", frozen_array(self.matrix, "matrix", 2))
@@ -67,12 +70,17 @@ class Codebooks(Frozen):
 
     def find(self, Y: Float64Array, threads: int, scaled: bool) -> Found:
         """Codewords from scratch."""
-        moves = _MOVES[self.effort] * self.count
+        more = min(max(_PRODUCTS // (6 * self.count**2), 1), _MOST_MOVES)
+        moves = _MOVES[self.effort] * self.count * more
         return Found(*self._finder.find(Y, moves or 40 * self.count, TENURE if moves else 0, threads))
 
     @cached_property
     def _finder(self) -> CodewordFinder:
         return CodewordFinder(self.matrix)
+
+    def weights(self, Y: Float64Array, query: QueryKind, threads: int) -> Float64Array:
+        """There are none."""
+        raise UnsupportedError(NO_SIGNS)
 
     def describe(self) -> str:
         """A few words for a person."""

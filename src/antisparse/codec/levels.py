@@ -11,10 +11,10 @@ from antisparse._arrays import Float64Array, frozen_array
 from antisparse._core import project
 from antisparse.codec.frozen import Frozen
 from antisparse.codec.reduction import principal_axes
-from antisparse.codec.symbols import Found
+from antisparse.codec.symbols import NO_SIGNS, Found, QueryKind
 from antisparse.codes import Codes
 from antisparse.codewords import one_hot
-from antisparse.errors import InputError
+from antisparse.errors import InputError, UnsupportedError
 
 _FINE, _COARSE = 16, 4  # levels of a coordinate that has a nibble to itself, and of one that shares it
 # What is left of a Gaussian coordinate's variance by so many of the best levels (Max, 1960).
@@ -42,6 +42,7 @@ class Levels(Frozen):
     coarse: Float64Array | None
     columns_per_nibble: ClassVar[int] = 16
     measured: ClassVar[bool] = True
+    compares: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "axes", frozen_array(self.axes, "axes", 2))
@@ -137,6 +138,10 @@ class Levels(Frozen):
     def expand(self, symbols: Codes) -> npt.NDArray[np.float32]:
         """1 at the columns chosen, 0 elsewhere."""
         return one_hot(symbols, self.n_bits // 4)
+
+    def weights(self, Y: Float64Array, query: QueryKind, threads: int) -> Float64Array:
+        """There are none."""
+        raise UnsupportedError(NO_SIGNS)
 
     def describe(self) -> str:
         """A few words for a person."""

@@ -13,7 +13,7 @@ from antisparse._core import QueryTables, TableMaker, project, round_rows, sign_
 from antisparse.codec.codec import Codec
 from antisparse.codec.fields import AnySymbols
 from antisparse.codec.scale import FixedLength
-from antisparse.codec.signs import ProjectedSigns, SpectralSigns
+from antisparse.codec.symbols import NO_SIGNS
 from antisparse.errors import InputError, UnsupportedError
 
 Method = Literal["hamming", "asymmetric", "reconstruction"]
@@ -69,11 +69,8 @@ class QueryTabler:
         if method == "reconstruction":
             return self._reconstruction(Q, probes, threads)
         symbols = self._codec.symbols
-        if not isinstance(symbols, ProjectedSigns | SpectralSigns):
-            raise UnsupportedError(
-                "codes of codebooks or levels have no signs to compare: search by method='reconstruction', without a "
-                "shortlist, or fit LearnedEncoder with symbols='signs'"
-            )
+        if not symbols.compares:
+            raise UnsupportedError(NO_SIGNS)
         if self._codec.cells is not None:
             raise UnsupportedError(
                 "signs relative to different means do not compare: with several cells search by "

@@ -35,6 +35,7 @@ class ProjectedSigns(Frozen):
     frame: Frame
     columns_per_nibble: ClassVar[int] = 4
     measured: ClassVar[bool] = False
+    compares: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         given = self.frame
@@ -207,6 +208,7 @@ class SpectralSigns(Frozen):
     mode: Float64Array
     columns_per_nibble: ClassVar[int] = 0
     measured: ClassVar[bool] = False
+    compares: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for name in ("lower", "extent", "axis", "mode"):

@@ -1,7 +1,8 @@
 """Symbols: the part of a code that rebuilds the direction of a vector. Signs, codebooks and levels are its kinds."""
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from itertools import pairwise
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +10,12 @@ import numpy.typing as npt
 from antisparse._arrays import Float64Array
 from antisparse._core import project
 from antisparse.codes import Codes
+
+QueryKind = Literal["projection", "spread"]
+NO_SIGNS = (
+    "codes of codebooks or levels have no signs to compare: search by method='reconstruction', without a shortlist, or "
+    "fit LearnedEncoder with symbols='signs'"
+)
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,10 @@ class Symbols(Protocol):
         """4, 16, or 0 where there is no matrix and nothing can be rebuilt."""
 
     @property
+    def compares(self) -> bool:
+        """Whether bits compare with each other, so that Hamming and asymmetric search make sense."""
+
+    @property
     def dimension(self) -> int:
         """Of the reduced vectors that they code."""
 
@@ -57,6 +68,9 @@ class Symbols(Protocol):
     def find(self, Y: Float64Array, threads: int, scaled: bool) -> Found:
         """The symbols of reduced vectors; `scaled` where every vector has a scale of its own."""
 
+    def weights(self, Y: Float64Array, query: QueryKind, threads: int) -> Float64Array:
+        """What each sign of a query counts for in asymmetric search, (n, n_bits)."""
+
     def expand(self, symbols: Codes) -> npt.NDArray[Any]:
         """What symbols say of the columns of the matrix, (n, columns)."""
 
@@ -67,23 +81,25 @@ class Symbols(Protocol):
 def combine(symbols: Symbols, rows: Codes, threads: int) -> Float64Array:
     """``A x`` of rows of symbols, (n, reduced dimension)."""
     x = symbols.expand(rows)
-    ends = np.cumsum([block.shape[1] for block in symbols.blocks])
+    ranges = consecutive([block.shape[1] for block in symbols.blocks])
     parts = [
-        project(
-            np.ascontiguousarray(x[:, end - block.shape[1] : end], np.float64), np.ascontiguousarray(block.T), threads
-        )
-        for block, end in zip(symbols.blocks, ends, strict=True)
+        project(np.ascontiguousarray(x[:, own], np.float64), np.ascontiguousarray(block.T), threads)
+        for block, own in zip(symbols.blocks, ranges, strict=True)
     ]
-    combined: Float64Array = np.concatenate(parts, axis=1)
-    return combined
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
 
 def correlate(symbols: Symbols, Y: Float64Array, threads: int) -> Float64Array:
     """``A' y`` of reduced vectors, (n, columns)."""
-    ends = np.cumsum([len(block) for block in symbols.blocks])
+    ranges = consecutive([len(block) for block in symbols.blocks])
     parts = [
-        project(np.ascontiguousarray(Y[:, end - len(block) : end]), np.ascontiguousarray(block), threads)
-        for block, end in zip(symbols.blocks, ends, strict=True)
+        project(np.ascontiguousarray(Y[:, own]), np.ascontiguousarray(block), threads)
+        for block, own in zip(symbols.blocks, ranges, strict=True)
     ]
-    correlated: Float64Array = np.concatenate(parts, axis=1)
-    return correlated
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+
+def consecutive(sizes: list[int]) -> list[slice]:
+    """Ranges of these sizes, one after the other."""
+    ends = [0, *np.cumsum(sizes).tolist()]
+    return [slice(start, end) for start, end in pairwise(ends)]

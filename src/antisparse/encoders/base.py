@@ -14,8 +14,10 @@ from antisparse.codec.codec import LARGEST, Codec
 from antisparse.codes import Codes
 from antisparse.errors import InputError, InputTypeError
 from antisparse.frames import BlockFrame, Frame, block_frame, frame_matrix, gaussian_frame, tight_frame
+from antisparse.learning.training import FloatArray
 from antisparse.metrics import Metric, MetricName, metric_named
 
+_CHUNK_ROWS = 4096
 _BLOCK = 48  # dimensions a block of the "block" frame
 
 
@@ -32,6 +34,7 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     metric: MetricName
     n_threads: int | None
     codec_: Codec
+    _takes_float32 = False  # whether `_fit` does
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -47,31 +50,33 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             training = self._training(X, metric, random)
             # BLAS with one thread: sums have one order, so that the codec depends on nothing but vectors and seed.
             with threadpool_limits(1, "blas"):
-                self.codec_ = self._fit(training, random)
+                self.codec_ = self._fit(training if self._takes_float32 else np.asarray(training, np.float64), random)
         except BaseException:  # a fit that fails leaves the one before
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
         return self
 
-    def _training(self, X: Any, metric: Metric, random: np.random.RandomState) -> Float64Array:
-        """The vectors to learn from, prepared for the metric."""
+    def _training(self, X: Any, metric: Metric, random: np.random.RandomState) -> FloatArray:
+        """The vectors to learn from, prepared for the metric: float32 where they have no more precision than that."""
         # Rows of an array are drawn first: it may be memory-mapped, and most of it is then never read.
         rows = self._sample(len(X), random) if isinstance(X, np.ndarray) and X.ndim == 2 else None
+        drawn = X if rows is None else X[rows]
+        if isinstance(drawn, np.ndarray) and drawn.dtype == np.float16:
+            drawn = drawn.astype(np.float32)
         try:
-            array = metric.prepare(self._validated(X if rows is None else X[rows], fit=True), "X")
+            array = self._validated(drawn, fit=True)
+            if rows is None and (more := self._sample(len(array), random)) is not None:
+                array = array[more]
+            return _prepared(array, metric)
         except InputError:
             if rows is not None and X.dtype.kind in "biuf":  # say which of the caller's rows it is
                 for row in rows:
                     finite(X[row : row + 1], "X", int(row))
                     metric.prepare(X[row : row + 1], "X", int(row))
             raise
-        if rows is None:
-            rows = self._sample(len(array), random)
-            array = array if rows is None else array[rows]
-        return np.asarray(array, np.float64)
 
-    def _fit(self, X: Float64Array, random: np.random.RandomState) -> Codec:
+    def _fit(self, X: Any, random: np.random.RandomState) -> Codec:
         raise NotImplementedError
 
     def _sample(self, n: int, random: np.random.RandomState) -> npt.NDArray[np.int64] | None:
@@ -97,7 +102,7 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             array: npt.NDArray[Any] = validate_data(
                 self,
                 X,
-                dtype=np.float64 if fit else "numeric",
+                dtype=[np.float64, np.float32] if fit else "numeric",
                 ensure_all_finite=False,
                 ensure_min_samples=int(fit),
                 reset=fit,
@@ -108,13 +113,27 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"X: {error}") from None
         if fit:
             finite(array, "X")
-            if np.abs(array).max() > LARGEST:
+            if max(float(array.max()), -float(array.min())) > LARGEST:
                 raise InputError(f"X has entries beyond {LARGEST:g}, whose squares overflow; scale the vectors down")
         return array
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         parameters: str = super().__repr__(N_CHAR_MAX)
         return f"{parameters}, fitted: {self.codec_.summary}" if hasattr(self, "codec_") else parameters
+
+
+def _prepared(array: FloatArray, metric: Metric) -> FloatArray:
+    """Vectors prepared for the metric, a few thousand at a time; the array itself where nothing is to be done."""
+    prepared = None
+    for first in range(0, len(array), _CHUNK_ROWS):
+        part = array[first : first + _CHUNK_ROWS]
+        ready = metric.prepare(part, "X", first)
+        if ready is part:
+            return array
+        if prepared is None:
+            prepared = np.empty(array.shape)
+        prepared[first : first + _CHUNK_ROWS] = ready
+    return array if prepared is None else prepared
 
 
 def drawn_frame(frame: str | Frame, d: int, n_bits: int, random: np.random.RandomState) -> Frame:

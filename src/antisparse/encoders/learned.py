@@ -10,10 +10,11 @@ from antisparse.codec import BiasByte, BiasNibble, Cells, Codec, Reduction, Scal
 from antisparse.codec.symbols import combine
 from antisparse.encoders.base import Encoder
 from antisparse.errors import InputError, InputTypeError
+from antisparse.learning.blocks import dealt_axes, learn_blocks, reduced
 from antisparse.learning.choose import bias_shares
 from antisparse.learning.split import Split, choose_split
 from antisparse.learning.symbols import SYMBOLS, Order
-from antisparse.learning.training import usual_vectors
+from antisparse.learning.training import FloatArray, usual_vectors
 from antisparse.metrics import METRICS, MetricName
 
 MOST_BYTES = 1024  # of a code
@@ -67,6 +68,7 @@ class LearnedEncoder(Encoder):
     """
 
     split_: Split
+    _takes_float32 = True
 
     def __init__(
         self,
@@ -98,7 +100,7 @@ class LearnedEncoder(Encoder):
             return None
         return np.sort(random.choice(n, self.train, replace=False))
 
-    def _fit(self, X: Float64Array, random: np.random.RandomState) -> Codec:
+    def _fit(self, X: FloatArray, random: np.random.RandomState) -> Codec:
         boolean(self.verbose, "verbose")
         choice(self.effort, "effort", (1, 2, 3))
         split = self._chosen_split(*X.shape)
@@ -107,17 +109,24 @@ class LearnedEncoder(Encoder):
             raise InputError(f"cells = {split.cells}, but X has {len(X)} vectors; lower it or fit on more vectors")
         usual = usual_vectors(X)
         X = usual if len(usual) >= split.cells else X
-        reduction = Reduction(X.mean(axis=0))
-        Y = reduction.reduce(X, 1)
+        threads = thread_count(self.n_threads)
         order = Order(nibbles, split.cells, split.scale, self.effort, random, self.n_threads, self.verbose)
-        symbols, means = SYMBOLS[split.symbols](Y, order)
+        mean: Float64Array = X.mean(axis=0, dtype=np.float64)
+        Y: FloatArray
+        if split.blocks == 1 and split.axes is None:
+            reduction = Reduction(mean)
+            Y = reduction.reduce(X, threads)
+            symbols, means = SYMBOLS[split.symbols](Y, order)
+        else:
+            kept = min(split.axes or X.shape[1], X.shape[1])
+            reduction = Reduction(mean, dealt_axes(X, mean, kept, split.blocks))
+            Y = reduced(reduction, X, threads)
+            symbols, means = learn_blocks(Y, split.symbols, split.blocks, order)
         cells = Cells(means) if split.cells > 1 else None
         if cells is None:  # then it is part of the mean that is taken off
-            reduction = Reduction(reduction.mean + means[0])
-            Y = Y - means[0]
-        codec = _Fit(Codec("ip", reduction, symbols, cells), split, thread_count(self.n_threads)).codec(
-            Y, self.metric, random
-        )
+            reduction = Reduction(reduction.restore(means, 1)[0], reduction.axes)
+            Y = (Y - means[0]).astype(Y.dtype)
+        codec = _Fit(Codec("ip", reduction, symbols, cells), split, threads).codec(Y, self.metric, random)
         self.split_ = split
         return codec
 
@@ -138,12 +147,12 @@ class _Fit:
     def __init__(self, draft: Codec, split: Split, threads: int) -> None:
         self._draft, self._split, self._threads = draft, split, threads
 
-    def codec(self, Y: Float64Array, metric: MetricName, random: np.random.RandomState) -> Codec:
+    def codec(self, Y: FloatArray, metric: MetricName, random: np.random.RandomState) -> Codec:
         """The whole codec, from reduced training vectors."""
         draft, split = self._draft, self._split
         chosen = random.permutation(len(Y))[:_RANKED]
         asked = len(chosen) // 11
-        queries, base = Y[chosen[:asked]], Y[chosen[asked:]]
+        queries, base = (Y[some].astype(np.float64) for some in (chosen[:asked], chosen[asked:]))
         cells, residual = draft.residuals(base, self._threads)
         found = draft.symbols.find(residual, self._threads, split.scale)
         scale, scales = None, np.ones(1)
@@ -160,7 +169,7 @@ class _Fit:
         if split.bias == "byte":
             values = draft.bias_values(residual, cells, found, scales, *shares)
             return Codec(*parts, BiasByte.fit(values, cells, draft.n_cells, *shares))
-        more = Y[random.permutation(len(Y))[: max(len(base), _PER_CELL * draft.n_cells)]]
+        more = Y[random.permutation(len(Y))[: max(len(base), _PER_CELL * draft.n_cells)]].astype(np.float64)
         cells, residual = draft.residuals(more, self._threads)
         found = draft.symbols.find(residual, self._threads, False)
         values = draft.bias_values(residual, cells, found, np.ones(1), *shares)

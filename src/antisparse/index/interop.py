@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from antisparse.codec import ProjectedSigns, SpectralSigns
 from antisparse.errors import InputError, InputTypeError, MissingDependencyError, UnsupportedError
 from antisparse.index.index import Index
 from antisparse.scan.columns import Ids
@@ -56,7 +55,7 @@ def _faiss() -> Any:
 
 def _whole_bytes(index: Index) -> int:
     symbols = index.codec.symbols
-    if not isinstance(symbols, ProjectedSigns | SpectralSigns):
+    if not symbols.compares:
         raise UnsupportedError(
             f"codes of {symbols.describe()} have no signs to compare, and FAISS's binary indexes compare nothing else"
         )

@@ -1,16 +1,18 @@
 """Codebooks adapted to data: find the codewords of the training set, fit the codebooks to them, and again."""
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.linalg
 
-from antisparse._arrays import Float64Array, float64_array, integer, thread_count
+from antisparse._arrays import Float64Array, choice, float64_array, integer, thread_count
 from antisparse._progress import bar
 from antisparse.codewords import CODEWORDS, TENURE, CodewordFinder, check_codebooks, one_hot
+from antisparse.learning.product import product_start
 from antisparse.learning.training import Learned, Training, check_training
 
-_RIDGE = 0.05  # of the vectors that a codeword would have if all had as many
+# In vectors, of those that a codeword would have if all had as many: a share of the relative error, within bounds.
+_RIDGE_OF_ERROR, _LEAST_RIDGE, _MOST_RIDGE = 0.3, 1e-4, 0.05
 _MOVES = 60  # of the encodings while learning
 _BATCH, _LAST = 8192, 32768  # vectors of a round, and of each of the last two
 _NOISE = 0.25  # of the mean squared error, added to what is encoded
@@ -22,6 +24,7 @@ def learn_codebooks(
     count: int,
     *,
     means: int = 1,
+    start: Literal["gaussian", "product"] = "gaussian",
     rounds: int = 32,
     random_state: Any = None,
     n_threads: int | None = None,
@@ -39,6 +42,9 @@ def learn_codebooks(
     X : array of shape (n, d)
     count : int
         How many codebooks; each takes four bits of a code.
+    start : {"gaussian", "product"}
+        Draw the first codewords at random, or make them a product quantiser of principal axes: better from some two
+        bits a dimension on.
     means, rounds, random_state, n_threads, progress
         As for `learn_frame`.
 
@@ -52,28 +58,34 @@ def learn_codebooks(
 
     X = float64_array(X, "X", 2)
     count = check_codebooks(count)
+    choice(start, "start", ("gaussian", "product"))
     means, rounds = integer(means, "means", 1), integer(rounds, "rounds", 1)
     threads = thread_count(n_threads)
     # BLAS with one thread: sums have one order, and its threads do not get in the way of ours.
     with threadpool_limits(1, "blas"):
-        return _learn(X, count, means, rounds, check_random_state(random_state), threads, progress)
+        return _learn(X, count, means, start, rounds, check_random_state(random_state), threads, progress)
 
 
 def _learn(
     X: Float64Array,
     count: int,
     means: int,
+    start: str,
     rounds: int,
     random: np.random.RandomState,
     threads: int,
     progress: bool,
 ) -> Learned:
     check_training(X, means)
-    start = Training.of(X, means, random, threads)
-    vectors = start.residual / start.norm  # of size 1: float32 has room
+    training = Training.of(X, means, random, threads)
+    vectors = training.residual / training.norm  # of size 1: float32 has room
     n, d, columns = *vectors.shape, count * CODEWORDS
-    root = start.root / start.norm
-    matrix: Float64Array = root @ random.standard_normal((d, columns)) / np.sqrt(count)
+    root = training.root / training.norm
+    matrix: Float64Array
+    if start == "product":
+        matrix = product_start(vectors, count, random)
+    else:
+        matrix = root @ random.standard_normal((d, columns)) / np.sqrt(count)
     errors: list[float] = []
     noise, order, at = 0.0, random.permutation(n), 0
     with bar("learning the codebooks", rounds, progress) as advance:
@@ -95,8 +107,9 @@ def _learn(
                 error += float(((seen * seen).sum(axis=1) - 2 * dots + squares).sum())
             errors.append(max(error / size, 0.0))  # which rounding may have made negative
             noise = _NOISE * errors[-1]
-            gram[np.diag_indices(columns)] += _RIDGE * size / CODEWORDS
+            ridge = min(max(_RIDGE_OF_ERROR * errors[-1], _LEAST_RIDGE), _MOST_RIDGE)
+            gram[np.diag_indices(columns)] += ridge * size / CODEWORDS
             solved = scipy.linalg.solve(gram, moment, assume_a="pos", overwrite_a=True, check_finite=False)
             matrix = np.ascontiguousarray(solved.T, np.float64)
             advance(1, f"error {errors[-1]:.4f}")
-    return Learned(start.norm * matrix, start.means, start.norm, errors)
+    return Learned(training.norm * matrix, training.means, training.norm, errors)

@@ -12,6 +12,8 @@ BiasKind = Literal["byte", "nibble", "none"]
 
 _FEW_BYTES = 8  # up to which half a byte of bias is enough
 _CODEBOOK_BITS = 1.5  # a dimension, up to which codebooks do better than signs
+_DENSE_BYTES, _BLOCK_BYTES = 64, 16  # up to which codes are found as a whole; of a block beyond
+_LEAST_AXES = 384
 _PER_CODEBOOK = 20  # training vectors, below which they do not
 _MEANS, _PER_MEAN = 256, 80  # with fewer training vectors a mean, means fit these and not the base
 
@@ -29,18 +31,30 @@ class Split:
         A byte for a scale of each vector's own; signs only.
     bias : {"byte", "nibble", "none"}
         "none" suits inner products alone.
+    blocks : int
+        Ranges of principal axes that are coded each by itself: codes are then found in time linear in the bytes. Not
+        with a scale, nor with levels.
+    axes : int or None
+        Principal axes that are kept; None keeps all.
     """
 
     symbols: str
     cells: int = 1
     scale: bool = False
     bias: BiasKind = "byte"
+    blocks: int = 1
+    axes: int | None = None
 
     def __post_init__(self) -> None:
         choice(self.symbols, "symbols", SYMBOLS)
         integer(self.cells, "cells", 1, 2**16 + 1)
         boolean(self.scale, "scale")
         choice(self.bias, "bias", ("byte", "nibble", "none"))
+        integer(self.blocks, "blocks", 1, 2**12)
+        if self.axes is not None:
+            integer(self.axes, "axes", 1)
+        if self.blocks > 1 and (self.scale or self.symbols == "levels"):
+            raise InputError("blocks go with codebooks, or with signs without a scale")
         if self.scale and (self.symbols != "signs" or self.bias == "nibble"):
             raise InputError("scale=True goes with symbols='signs' and bias='byte' alone, or 'none' for inner products")
 
@@ -64,9 +78,10 @@ def choose_split(
 ) -> Split:
     """The split that does best for so many bytes, training vectors and dimensions.
 
-    Codebooks up to one and a half bits a dimension, if there are training vectors enough; signs beyond, with cells and
-    a scale if there are training vectors enough for these. The bias takes half a byte of up to eight, one byte of more,
-    and none where inner products are wanted.
+    Codebooks, if there are training vectors enough, in blocks beyond 64 bytes; signs otherwise, with cells and a scale
+    if there are training vectors enough for these. The bias takes half a byte of up to eight, one byte of more, and
+    none where inner products are wanted. Of vectors of many dimensions as many principal axes are kept as there are
+    bits, and no fewer than 384.
 
     Parameters
     ----------
@@ -81,11 +96,16 @@ def choose_split(
     bias: BiasKind = "none"
     if metric_named(metric).centres:
         bias = "nibble" if n_bytes <= _FEW_BYTES else "byte"
-    if symbols != "auto":
+    axes = max(_LEAST_AXES, 8 * n_bytes)
+    kept = axes if axes < dimension else None
+    blocks = 1 if n_bytes <= _DENSE_BYTES else min(round(n_bytes / _BLOCK_BYTES), dimension)
+    if symbols == "levels":
         return Split(symbols, cells or 1, False, bias)
+    if symbols != "auto":
+        return Split(symbols, cells or 1, False, bias, blocks, kept)
     few_bits = 8 * n_bytes <= _CODEBOOK_BITS * dimension
-    if few_bits and n_train >= _PER_CODEBOOK * 2 * n_bytes:
-        return Split("codebooks", cells or 1, False, bias)
-    enough = n_train >= _PER_MEAN * _MEANS and bias != "nibble"
+    if (few_bits or blocks > 1) and n_train >= _PER_CODEBOOK * 2 * n_bytes:
+        return Split("codebooks", cells or 1, False, bias, blocks, kept)
+    enough = n_train >= _PER_MEAN * _MEANS and bias != "nibble" and blocks == 1
     count = cells or (_MEANS if enough else 1)
-    return Split("signs", count, enough and count > 1, bias)
+    return Split("signs", count, enough and count > 1, bias, blocks, kept)

@@ -14,6 +14,8 @@ from antisparse.learning.codebooks import learn_codebooks
 from antisparse.learning.frames import learn_frame
 from antisparse.learning.training import Training, check_training
 
+_PRODUCT_BITS = 0.9  # a dimension, beyond which codebooks start as a product quantiser
+
 
 @dataclass(frozen=True)
 class Order:
@@ -45,6 +47,7 @@ def _codebooks(Y: Float64Array, wanted: Order) -> tuple[AnySymbols, Float64Array
         Y,
         wanted.nibbles,
         means=wanted.cells,
+        start="product" if 4 * wanted.nibbles > _PRODUCT_BITS * Y.shape[1] else "gaussian",
         random_state=wanted.random_state,
         n_threads=wanted.n_threads,
         progress=wanted.progress,

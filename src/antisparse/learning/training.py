@@ -4,10 +4,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from antisparse._arrays import Float64Array
 from antisparse.codec.cells import Labels, nearest_mean
 from antisparse.errors import InputError
+
+FloatArray = npt.NDArray[np.float32] | Float64Array
 
 _FAR = 10.0  # times the median length
 _GAIN = 1e-3  # relative, of the held-out error: less in a round, twice, ends it
@@ -74,15 +77,17 @@ class Training:
         return float(np.sqrt((self.residual * self.residual).sum(axis=1).mean())) or 1.0
 
 
-def usual_vectors(X: Float64Array) -> Float64Array:
+def usual_vectors(X: FloatArray) -> FloatArray:
     """Training vectors but for those that lie far beyond most: a few of them would set the scale of all others."""
-    centred = X - X.mean(axis=0)
-    squares = (centred * centred).sum(axis=1)
+    mean = X.mean(axis=0, dtype=np.float64)
+    squares = np.concatenate(
+        [((X[first : first + 4096] - mean) ** 2).sum(axis=1) for first in range(0, len(X), 4096)]  # bounded memory
+    )
     within = squares <= _FAR**2 * np.median(squares)
     return X if within.all() or not np.median(squares) > 0 else X[within]
 
 
-def check_training(X: Float64Array, means: int) -> None:
+def check_training(X: FloatArray, means: int) -> None:
     """Raise unless there are vectors, and no fewer than means."""
     if len(X) == 0:
         raise InputError("X has no rows; learning needs vectors")
@@ -122,10 +127,10 @@ class Rounds:
         return f"error {min(self._errors):.4f}" if self._errors else ""
 
 
-def kmeans(X: Float64Array, count: int, random: np.random.RandomState) -> Float64Array:
+def kmeans(X: FloatArray, count: int, random: np.random.RandomState) -> Float64Array:
     """The centroids (count, d) of k-means, from 256 vectors a centroid at most."""
     if count == 1:
-        mean: Float64Array = X.mean(axis=0, keepdims=True)
+        mean: Float64Array = X.mean(axis=0, keepdims=True, dtype=np.float64)
         return mean
     from sklearn.cluster import MiniBatchKMeans
     from threadpoolctl import threadpool_limits
