@@ -108,8 +108,9 @@ def _learn(
             errors.append(max(error / size, 0.0))  # which rounding may have made negative
             noise = _NOISE * errors[-1]
             ridge = min(max(_RIDGE_OF_ERROR * errors[-1], _LEAST_RIDGE), _MOST_RIDGE)
-            gram[np.diag_indices(columns)] += ridge * size / CODEWORDS
-            solved = scipy.linalg.solve(gram, moment, assume_a="pos", overwrite_a=True, check_finite=False)
-            matrix = np.ascontiguousarray(solved.T, np.float64)
+            regular = gram.astype(np.float64)  # so small a ridge is lost in float32
+            regular[np.diag_indices(columns)] += ridge * size / CODEWORDS
+            solved = scipy.linalg.solve(regular, moment, assume_a="pos", overwrite_a=True, check_finite=False)
+            matrix = np.ascontiguousarray(solved.T)
             advance(1, f"error {errors[-1]:.4f}")
     return Learned(training.norm * matrix, training.means, training.norm, errors)
