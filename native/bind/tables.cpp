@@ -15,7 +15,7 @@ Pair round_rows(Matrix<double> values, double at_least) {
   auto units = array<double>(n);
   {
     nb::gil_scoped_release release;
-    kernels().round_rows(values.data(), n, count, at_least, rounded.get(), units.get());
+    kernels().round_rows(data_of(values), n, count, at_least, rounded.get(), units.get());
   }
   return nb::make_tuple(owned(std::move(rounded), {n, count}), owned(std::move(units), {n}));
 }
@@ -26,7 +26,7 @@ nb::ndarray<nb::numpy, std::int32_t> sign_tables(Matrix<std::int32_t> weights, s
   job.bits = weights.shape(1);
   job.nibbles = nibbles;
   require(nibbles >= (job.bits + 3) / 4, "nibbles: fewer than the weights need");
-  job.weights = weights.data();
+  job.weights = data_of(weights);
   auto tables = array<std::int32_t>(job.n * nibbles * 16);
   job.tables = tables.get();
   {
@@ -45,19 +45,20 @@ class TableMaker {
       : columns_(frame.shape(1)),
         nibbles_(nibbles),
         signs_(columns_per_nibble == 4),
-        frame_(frame.data(), frame.shape(0), columns_) {
+        frame_(data_of(frame), frame.shape(0), columns_) {
     require(signs_ || columns_per_nibble == 16, "columns_per_nibble must be 4 or 16");
     require(signs_ || columns_ % 16 == 0, "frame: the columns of codebooks come by 16");
     require(nibbles >= (columns_ + columns_per_nibble - 1) / columns_per_nibble,
             "nibbles: fewer than the frame's columns need");
     if (shift) {
       require(shift->shape(0) == frame_.d, "the shift does not fit");
-      shift_.assign(shift->data(), shift->data() + frame_.d);
+      const double* given = data_of(*shift);
+      shift_.assign(given, given + frame_.d);
     }
     require(!half || points, "half: without points");
     if (!points) return;
     require(points->shape(1) == frame_.d && half && half->shape(0) == points->shape(0), "the points do not fit");
-    points_ = Points(points->data(), half->data(), points->shape(0), frame_.d);
+    points_ = Points(data_of(*points), data_of(*half), points->shape(0), frame_.d);
   }
 
   template <class T>
@@ -67,9 +68,9 @@ class TableMaker {
     require(x.shape(1) == frame_.d && probes <= points_.all, "the queries do not fit");
     TableJob job;
     if constexpr (std::is_same_v<T, float>)
-      job.single = x.data();
+      job.single = data_of(x);
     else
-      job.x = x.data();
+      job.x = data_of(x);
     job.shift = shift_.empty() ? nullptr : shift_.data();
     job.frame = &frame_;
     job.n = x.shape(0);

@@ -17,6 +17,7 @@ from antisparse.learning.training import usual_vectors
 from antisparse.metrics import METRICS, MetricName
 
 MOST_BYTES = 1024  # of a code
+LEAST = 1e-140  # of what vectors differ by: below, squares vanish
 _RANKED = 22_000  # training vectors that the bias is fitted on, of which an eleventh asks
 _PER_CELL = 256  # vectors that the range of a bias nibble is found by
 
@@ -109,6 +110,10 @@ class LearnedEncoder(Encoder):
         X = usual if len(usual) >= split.cells else X
         reduction = Reduction(X.mean(axis=0))
         Y = reduction.reduce(X, 1)
+        if split.bias != "none" and 0 < (largest := float(np.abs(Y).max())) < LEAST:
+            raise InputError(
+                f"X: its vectors differ by {largest:.1e} at most, whose square float64 cannot hold; scale them up"
+            )
         order = Order(nibbles, split.cells, split.scale, self.effort, random, self.n_threads, self.verbose)
         symbols, means = SYMBOLS[split.symbols](Y, order)
         cells = Cells(means) if split.cells > 1 else None
