@@ -43,6 +43,17 @@ def test_queries_too_large_or_too_small_are_named() -> None:
         CodeBase(codec, codec.encode(X)).search(np.where(np.arange(200)[:, None] == 2, 1e200, X), 3)
 
 
+@pytest.mark.parametrize("name", ["signs", "signs nibble", "codebooks cells nibble"])
+def test_vectors_far_beyond_the_ones_learned_from_have_a_code(name: str) -> None:
+    train = np.concatenate([X, X[:, ::-1]]) * 1e-120  # enough for shares of the error in the bias
+    codec = clone(zoo.ENCODERS[name]).fit(train).codec_
+    codes = codec.encode(train)
+    for size in (1e80, 1e130):
+        assert codec.encode(X[:5] * size).shape == (5, codec.n_bytes)
+        if codec.cells is None:
+            assert CodeBase(codec, codes).search(X[:5] * size, 3, method="hamming")[1].shape == (5, 3)
+
+
 @pytest.mark.parametrize("k", MANY)
 @pytest.mark.parametrize("name", ["codebooks", "signs", "many cells"])
 def test_memory_does_not_grow_with_k_beyond_the_codes(name: str, k: int) -> None:
