@@ -71,7 +71,7 @@ sanitize: $(VENV)-sanitize/with-test  ## the native tests under sanitizers
 tsan: $(VENV)-tsan/with-test  ## the tests of threads under the thread sanitizer
 	LD_PRELOAD="$$(c++ -print-file-name=libtsan.so) $$(c++ -print-file-name=libstdc++.so)" OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
 	  TSAN_OPTIONS="suppressions=$(CURDIR)/native/tsan.supp exitcode=66" \
-	  setarch -R $(VENV)-tsan/bin/python -m pytest -q -p no:xdist -p no:cacheprovider tests/test_threads.py
+	  setarch -R $(VENV)-tsan/bin/python -m pytest -q --capture=sys -p no:xdist -p no:cacheprovider tests/test_threads.py
 
 clean:  ## remove everything that was made
 	rm -rf .venv .venv-sanitize .venv-tsan build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -11,10 +11,10 @@ from antisparse import CodeBase, Codec, SpreadSolver, _core, block_frame, hammin
 from antisparse.codes import scan_blocks
 from antisparse.scan.columns import lay_out
 
-X = zoo.vectors(150, 1) + 1 / 3
+X = zoo.vectors(60, 1) + 1 / 3
 RNG = np.random.default_rng(0)
 BITS = RNG.integers(0, 256, (40_000, 8), np.uint8)
-THREADS, TURNS = 4, 3
+THREADS, TURNS = 3, 2
 
 
 def together(call: Callable[[int], object]) -> list[object]:
