@@ -6,7 +6,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(shell find src native -type f -not -n
 NATIVE := $(shell find native -name '*.cpp' -o -name '*.hpp')
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo paper test test-long lint format stubs bench bench-recall bench-smoke sanitize clean help
+.PHONY: demo paper test test-long lint format stubs bench bench-recall bench-smoke sanitize tsan clean help
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/:/' | column -t -s:
@@ -64,12 +64,19 @@ bench-smoke: $(VENV)/with-bench  ## the same on small sizes: does it run?
 sanitize: $(VENV)-sanitize/with-test  ## the native tests under sanitizers
 	LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
 	  $(VENV)-sanitize/bin/python -m pytest -q -n auto -p no:cacheprovider tests/spread tests/test_scan.py tests/test_tables.py tests/test_codebooks.py tests/test_search.py \
-	  -k "not 10000 and not 1000_problems"
+	  tests/test_layout.py -k "not 10000 and not 1000_problems"
+
+# The tests of threads under the thread sanitizer (Linux, GCC). It needs addresses where it expects them (setarch -R), and
+# BLAS, which is not built with it, to have no threads.
+tsan: $(VENV)-tsan/with-test  ## the tests of threads under the thread sanitizer
+	LD_PRELOAD="$$(c++ -print-file-name=libtsan.so) $$(c++ -print-file-name=libstdc++.so)" OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
+	  TSAN_OPTIONS="suppressions=$(CURDIR)/native/tsan.supp exitcode=66" \
+	  setarch -R $(VENV)-tsan/bin/python -m pytest -q --capture=sys -p no:xdist -p no:cacheprovider tests/test_threads.py
 
 clean:  ## remove everything that was made
-	rm -rf .venv .venv-sanitize build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-sanitize .venv-tsan build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-$(VENV)/bin/python $(VENV)-sanitize/bin/python:
+$(VENV)/bin/python $(VENV)-sanitize/bin/python $(VENV)-tsan/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "antisparse needs Python 3.11 or later; name one with: make PYTHON=python3.12 ..."; exit 1; }
 	$(PYTHON) -m venv $(@D)/..
@@ -79,7 +86,9 @@ $(VENV)/with-%: $(SOURCES) | $(VENV)/bin/python
 	$(PIP) install --quiet ".[$*]"
 	@touch $@
 
-$(VENV)-sanitize/with-test: $(SOURCES) | $(VENV)-sanitize/bin/python
-	$(VENV)-sanitize/bin/python -m pip --disable-pip-version-check install --quiet \
-	  -C cmake.define.ANTISPARSE_SANITIZE=ON ".[test]"
+$(VENV)-sanitize/with-test: SANITIZERS = address,undefined
+$(VENV)-tsan/with-test: SANITIZERS = thread
+$(VENV)-sanitize/with-test $(VENV)-tsan/with-test: $(VENV)-%/with-test: $(SOURCES) | $(VENV)-%/bin/python
+	$(VENV)-$*/bin/python -m pip --disable-pip-version-check install --quiet \
+	  -C cmake.define.ANTISPARSE_SANITIZE=$(SANITIZERS) ".[test]"
 	@touch $@

@@ -1,6 +1,6 @@
 """Digests of all that the zoo computes, one line of JSON: for processes whose answers must be equal bit for bit.
 
-Run as ``python digests.py [FOLDER]``. With a folder of codecs (NAME.safetensors) these are used in place of fitted ones.
+Run as ``python digests.py [FOLDER]``. With a folder of codecs (NAME.safetensors) these stand in for fitted ones.
 """
 
 import hashlib

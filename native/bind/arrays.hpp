@@ -62,14 +62,22 @@ std::unique_ptr<T[]> array(std::size_t n) {
   return memory;
 }
 
+inline void require(bool condition, const char* message) {
+  if (!condition) throw std::invalid_argument(message);
+}
+
+// The data of an array, which stand where their type belongs: NumPy makes arrays at odd addresses too.
+template <class A>
+auto data_of(const A& array) -> decltype(array.data()) {
+  require(reinterpret_cast<std::uintptr_t>(array.data()) % alignof(decltype(*array.data())) == 0,
+          "an array is not aligned");
+  return array.data();
+}
+
 // The data of an optional array, or null.
 template <class A>
 auto data_or_null(const std::optional<A>& array) -> decltype(array->data()) {
-  return array ? array->data() : nullptr;
-}
-
-inline void require(bool condition, const char* message) {
-  if (!condition) throw std::invalid_argument(message);
+  return array ? data_of(*array) : nullptr;
 }
 
 using Pair = nb::typed<nb::tuple, nb::any, nb::any>;

@@ -20,7 +20,7 @@ class Codebooks {
     job.n = y.shape(0);
     require(y.shape(1) == frame_.d && bits.shape(0) == job.n && bits.shape(1) == (frame_.books + 1) / 2,
             "the arrays do not fit");
-    job.y = y.data();
+    job.y = data_of(y);
     job.factor = factor;
     job.moves = moves;
     job.tenure = tenure;
@@ -42,7 +42,7 @@ class Codebooks {
     require(d > 0 && columns > 0 && columns <= most_codewords && frame.shape(2) == codewords &&
                 gram.shape(0) == columns && gram.shape(1) == columns,
             "the arrays do not fit");
-    return CodebookFrame(frame.data(), gram.data(), d, books);
+    return CodebookFrame(data_of(frame), data_of(gram), d, books);
   }
 
   CodebookFrame frame_;

@@ -10,8 +10,8 @@ nb::ndarray<nb::numpy, double> project(Matrix<double> x, Matrix<double> m, unsig
   if (x.shape(1) != m.shape(0)) throw std::invalid_argument("the matrices do not fit");
   auto out = array<double>(x.shape(0) * m.shape(1));
   ProjectJob job;
-  job.x = x.data();
-  job.m = m.data();
+  job.x = data_of(x);
+  job.m = data_of(m);
   job.out = out.get();
   job.n = x.shape(0);
   job.d = x.shape(1);
@@ -31,9 +31,9 @@ nb::ndarray<nb::numpy, std::int64_t> nearest(Matrix<double> x, Matrix<double> m,
     throw std::invalid_argument("the matrices do not fit");
   auto labels = array<std::int64_t>(x.shape(0));
   ProjectJob job;
-  job.x = x.data();
-  job.m = m.data();
-  job.half = half.data();
+  job.x = data_of(x);
+  job.m = data_of(m);
+  job.half = data_of(half);
   job.nearest = labels.get();
   job.n = x.shape(0);
   job.d = x.shape(1);

@@ -18,16 +18,17 @@ Pair refine(Matrix<float> correlations, Matrix<float> gram, Vector<std::int64_t>
   if (job.m == 0 || gram.shape(0) != job.m || gram.shape(1) != job.m || bits.shape(0) != job.n ||
       bits.shape(1) != (job.m + 7) / 8)
     throw std::invalid_argument("the arrays do not fit");
+  const std::int64_t* bounds = data_of(ends);
   std::int64_t last = 0;
   for (std::size_t i = 0; i < job.blocks; ++i) {
-    if (ends.data()[i] <= last) throw std::invalid_argument("blocks must not be empty");
-    last = ends.data()[i];
+    if (bounds[i] <= last) throw std::invalid_argument("blocks must not be empty");
+    last = bounds[i];
   }
   if (last != static_cast<std::int64_t>(job.m)) throw std::invalid_argument("the blocks do not fit");
   if (flips >= (1 << 24) || tenure >= (1 << 23)) throw std::invalid_argument("too many flips");
-  job.correlations = correlations.data();
-  job.gram = gram.data();
-  job.ends = ends.data();
+  job.correlations = data_of(correlations);
+  job.gram = data_of(gram);
+  job.ends = bounds;
   job.sweeps = sweeps;
   job.flips = flips;
   job.tenure = tenure;
@@ -36,7 +37,7 @@ Pair refine(Matrix<float> correlations, Matrix<float> gram, Vector<std::int64_t>
   job.threads = threads;
   if (scales) {
     if (scales->shape(0) != job.n) throw std::invalid_argument("the scales do not fit");
-    job.scales = scales->data();
+    job.scales = data_of(*scales);
     job.least_scale = least_scale;
     job.turns = turns;
   } else if (turns > 0) {

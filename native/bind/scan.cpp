@@ -24,11 +24,11 @@ class QueryTables {
     require(!base || base->shape(0) == count, "base: one a query");
     require(fits(probes), "probes: as many as offsets");
     require(fits(cell_steps), "cell_steps: as many as offsets");
-    queries_.tables = tables.data();
+    queries_.tables = data_of(tables);
     queries_.count = count;
     queries_.nibbles = tables.shape(1);
-    queries_.units = units.data();
-    queries_.offsets = offsets.data();
+    queries_.units = data_of(units);
+    queries_.offsets = data_of(offsets);
     queries_.visited = visited;
     queries_.base = data_or_null(base);
     queries_.probes = data_or_null(probes);
@@ -66,7 +66,7 @@ class BoundColumns {
     require(!scales || !inverse_scales, "scales and inverse_scales: a code has one column at most");
     require(!scales || scales->shape(0) == places, "scales: one for each place of the blocks");
     require(!inverse_scales || inverse_scales->shape(0) == places, "inverse_scales: one for each place of the blocks");
-    if (scales) columns_.set_scales(scales->data());
+    if (scales) columns_.set_scales(data_of(*scales));
     if (inverse_scales) columns_.set_inverse_scales(inverse_scales->data(), inverse_scale_low, inverse_scale_step);
   }
 
@@ -77,7 +77,7 @@ class BoundColumns {
     require(k > 0 && threads > 0, "k and threads must be positive");
     if (ids) {
       require(ids->shape(0) == job.codes.block_count * scan_block, "ids: one for each place of the blocks");
-      job.codes.ids = ids->data();
+      job.codes.ids = data_of(*ids);
     }
     auto scores = array<double>(job.queries.count * k);
     auto found = array<std::int64_t>(job.queries.count * k);
@@ -101,7 +101,7 @@ class BoundColumns {
     job.count = places.shape(1);
     require(places.shape(0) == job.queries.count, "places: one row a query");
     require(!job.queries.probes, "probes: codes are scored by queries that visit all cells");
-    job.places = places.data();
+    job.places = data_of(places);
     auto scores = array<double>(job.queries.count * job.count);
     job.scores = scores.get();
     {

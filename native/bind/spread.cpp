@@ -21,14 +21,14 @@ class SpreadFrame {
       if (block.shape(0) == 0 || block.shape(1) == 0) throw std::invalid_argument("a block is empty");
     nb::gil_scoped_release release;
     for (const auto& block : blocks) {
-      float_.add_block(block.data(), block.shape(0), block.shape(1));
-      double_.add_block(block.data(), block.shape(0), block.shape(1));
+      float_.add_block(data_of(block), block.shape(0), block.shape(1));
+      double_.add_block(data_of(block), block.shape(0), block.shape(1));
     }
     if (!rotation) return;
     if (rotation->shape(0) != double_.d || rotation->shape(1) != double_.d)
       throw std::invalid_argument("the rotation does not fit the blocks");
-    float_.set_rotation(rotation->data());
-    double_.set_rotation(rotation->data());
+    float_.set_rotation(data_of(*rotation));
+    double_.set_rotation(data_of(*rotation));
   }
 
   template <class T>
@@ -49,7 +49,7 @@ class SpreadFrame {
       job.frame = &double_;
     job.double_frame = &double_;
     job.frame_exponent = exponent_;
-    job.vectors = vectors.data();
+    job.vectors = data_of(vectors);
     job.n = n;
     job.h = h;
     job.relative = relative;
@@ -90,7 +90,7 @@ void bind_spread(nb::module_& m) {
       [](Output<double, 2> rows) {
         require(rows.shape(0) <= rows.shape(1), "more rows than columns");
         nb::gil_scoped_release release;
-        return orthonormal_rows(rows.data(), rows.shape(0), rows.shape(1));
+        return orthonormal_rows(data_of(rows), rows.shape(0), rows.shape(1));
       },
       "rows"_a.noconvert(), "Orthonormalise the rows in place; False where they are dependent.");
   nb::class_<SpreadFrame>(m, "SpreadFrame", "A frame prepared for the spread solver.")

@@ -15,7 +15,7 @@ Pair round_rows(Matrix<double> values, double at_least) {
   auto units = array<double>(n);
   {
     nb::gil_scoped_release release;
-    kernels().round_rows(values.data(), n, count, at_least, rounded.get(), units.get());
+    kernels().round_rows(data_of(values), n, count, at_least, rounded.get(), units.get());
   }
   return nb::make_tuple(owned(std::move(rounded), {n, count}), owned(std::move(units), {n}));
 }
@@ -26,7 +26,7 @@ nb::ndarray<nb::numpy, std::int32_t> sign_tables(Matrix<std::int32_t> weights, s
   job.bits = weights.shape(1);
   job.nibbles = nibbles;
   require(nibbles >= (job.bits + 3) / 4, "nibbles: fewer than the weights need");
-  job.weights = weights.data();
+  job.weights = data_of(weights);
   auto tables = array<std::int32_t>(job.n * nibbles * 16);
   job.tables = tables.get();
   {
@@ -47,7 +47,7 @@ class TableMaker {
     for (const Matrix<double>& block : blocks) {
       require(columns_ % Panels::width == 0, "blocks: all but the last must have a multiple of 8 columns");
       require(signs_ || block.shape(1) % 16 == 0, "blocks: the columns of codebooks come by 16");
-      blocks_.emplace_back(block.data(), block.shape(0), block.shape(1));
+      blocks_.emplace_back(data_of(block), block.shape(0), block.shape(1));
       d_ += block.shape(0);
       columns_ += block.shape(1);
     }
@@ -55,12 +55,13 @@ class TableMaker {
             "nibbles: fewer than the columns need");
     if (shift) {
       require(shift->shape(0) == d_, "the shift does not fit");
-      shift_.assign(shift->data(), shift->data() + d_);
+      const double* given = data_of(*shift);
+      shift_.assign(given, given + d_);
     }
     require(!half || points, "half: without points");
     if (!points) return;
     require(points->shape(1) == d_ && half && half->shape(0) == points->shape(0), "the points do not fit");
-    points_ = Points(points->data(), half->data(), points->shape(0), d_);
+    points_ = Points(data_of(*points), data_of(*half), points->shape(0), d_);
   }
 
   template <class T>
@@ -70,9 +71,9 @@ class TableMaker {
     require(x.shape(1) == d_ && probes <= points_.all, "the queries do not fit");
     TableJob job;
     if constexpr (std::is_same_v<T, float>)
-      job.single = x.data();
+      job.single = data_of(x);
     else
-      job.x = x.data();
+      job.x = data_of(x);
     job.shift = shift_.empty() ? nullptr : shift_.data();
     job.blocks = &blocks_;
     job.d = d_;

@@ -1,8 +1,8 @@
 // a b + c, rounded once, for CPUs without an instruction for it: vectors of 16 bytes of the compiler's own.
 //
-// After Boldo and Melquiond (2008): product and sums with what their rounding takes off, and a last sum of two numbers
-// of which the lesser was rounded to odd (away from an even last bit where it is not exact), so that rounding twice is
-// rounding once.
+// After Boldo and Melquiond (2008): the product and its sum with c, each with what rounding takes off of it. The sum of
+// these two rests, which come to a unit or two of the last place, is rounded to odd (away from an even last bit where
+// it is not exact), so that the last sum rounds as if it were the only one that does.
 #pragma once
 
 #include <cmath>
@@ -41,16 +41,14 @@ inline Doubles to_odd(Rounded sum) {
 inline Doubles magnitude(Doubles a) { return (Doubles)((Longs)a & INT64_MAX); }
 
 inline Doubles fused(Doubles a, Doubles b, Doubles c) {
-  constexpr double most = 0x1p990, least = 0x1p-960;  // where no part of product and sum leaves the range of double
-  const Doubles plain = a * b, size = magnitude(plain);
+  constexpr double least = 0x1p-960;  // of a product, for what rounding takes off to be in range
+  const Rounded product = product_in_full(a, b), sum = sum_in_full(product.value, c);
+  const Doubles result = sum.value + to_odd(sum_in_full(sum.rest, product.rest));
+  // A sum that left the range of double on its way is not finite.
   const Longs zero = (a == 0) | (b == 0);
-  const Longs fits =
-      zero | ((size > least) & (size < most) & (magnitude(a) < most) & (magnitude(b) < most) & (magnitude(c) < most));
+  const Longs fits = (zero | (magnitude(product.value) > least)) & (result - result == 0);
   if (!(fits[0] & fits[1])) return Doubles{std::fma(a[0], b[0], c[0]), std::fma(a[1], b[1], c[1])};
-  const Rounded product = product_in_full(a, b), low = sum_in_full(c, product.rest);
-  const Rounded high = sum_in_full(product.value, low.value);
-  const Doubles result = high.value + to_odd(sum_in_full(low.rest, high.rest));
-  return (Doubles)((zero & (Longs)(plain + c)) | (~zero & (Longs)result));
+  return (Doubles)((zero & (Longs)(product.value + c)) | (~zero & (Longs)result));
 }
 
 // The product of two floats is exact in double.

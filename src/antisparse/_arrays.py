@@ -16,7 +16,10 @@ Float64Array = npt.NDArray[np.float64]
 
 
 def plain_array(value: Any, name: str) -> npt.NDArray[Any]:
-    """`value` as an array of any type and shape, without masked entries."""
+    """`value` as an array of any type and shape, without masked entries, each of its numbers where its type belongs.
+
+    Arrays that stand at odd addresses (of packed records, or from a buffer) are copied: native code must not read them.
+    """
     if isinstance(value, np.ma.MaskedArray):
         if np.ma.is_masked(value):
             raise InputError(f"{name} has masked entries; fill or drop them first")
@@ -24,7 +27,7 @@ def plain_array(value: Any, name: str) -> npt.NDArray[Any]:
     if hasattr(value, "toarray"):
         raise InputTypeError(f"{name} is sparse ({type(value).__name__}); pass {name}.toarray()")
     try:
-        return np.asarray(value)
+        return np.require(value, requirements="A")
     except ValueError as error:  # ragged nested lists
         raise InputError(f"{name} is not a rectangular array of numbers: {error}") from None
 

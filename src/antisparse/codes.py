@@ -15,6 +15,8 @@ from antisparse.errors import InputError, InputTypeError
 
 Codes = npt.NDArray[np.uint8]
 
+_PADDED = 1024  # columns of answers, whether or not there are so many codes
+_QUERIES = 2048  # whose tables are held at a time
 BLOCK = 32  # codes a block of the scan layout
 _PAIR_BYTES = 16 << 20  # of temporaries that `hamming` holds at a time
 
@@ -54,16 +56,31 @@ def hamming_search(
     """The k rows of `codes` nearest to each row of `queries`: distances and row numbers, both (n_queries, k).
 
     Ordered by distance, then by row number. Where there are fewer than k rows, the number is -1 and the distance the
-    largest integer.
+    largest integer; k beyond both their number and 1,024 counts as the larger of these.
     """
     a, b = byte_rows(codes, "codes"), byte_rows(queries, "queries")
     if a.shape[1] != b.shape[1]:
         raise InputError(f"codes has {a.shape[1]} bytes a row, queries {b.shape[1]}; they must be alike")
-    k = integer(k, "k", 1)
-    weights = np.unpackbits(b, axis=1).astype(np.int32) * 2 - 1
-    tables = QueryTables(sign_tables(weights, 2 * a.shape[1]), np.ones(len(b)), np.zeros((len(b), 1)))
-    scores, ids = CodeColumns(scan_blocks(a), len(a)).search(tables, k, thread_count(n_threads))
-    return np.where(ids >= 0, scores, np.iinfo(np.int32).max).astype(np.int32), ids
+    k = columns_of_answers(integer(k, "k", 1), len(a))
+    threads, columns = thread_count(n_threads), CodeColumns(scan_blocks(a), len(a))
+    distances, ids = np.empty((len(b), k), np.int32), np.empty((len(b), k), np.int64)
+    for start in range(0, len(b), _QUERIES):
+        part = slice(start, start + _QUERIES)
+        weights = np.unpackbits(b[part], axis=1).astype(np.int32) * 2 - 1
+        count = len(weights)
+        tables = QueryTables(sign_tables(weights, 2 * a.shape[1]), np.ones(count), np.zeros((count, 1)))
+        scores, ids[part] = columns.search(tables, k, threads)
+        distances[part] = np.where(ids[part] >= 0, scores, np.iinfo(np.int32).max)
+    return distances, ids
+
+
+def columns_of_answers(k: int, count: int) -> int:
+    """How many columns the answers of a search among `count` codes have.
+
+    k, which may be more than there are codes, so that answers of several sets have one shape; but memory must not grow
+    with a k that stands for "all of them".
+    """
+    return min(k, max(count, _PADDED))
 
 
 _REVERSED = np.packbits(np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little"), axis=1)[:, 0]
@@ -136,10 +153,10 @@ def code_rows(codes: Any, n_bits: int, name: str = "codes") -> Codes:
 
 
 def byte_rows(value: Any, name: str) -> Codes:
-    """`value` as rows of bytes, checked."""
+    """`value` as rows of bytes, row after row in memory, checked."""
     array = np.asarray(value)
     if array.dtype != np.uint8:
         raise InputTypeError(f"{name} has dtype {array.dtype}; code rows are uint8")
     if array.ndim != 2 or array.shape[1] == 0:
         raise InputError(f"{name} has shape {array.shape}; code rows are 2-dimensional with at least one byte")
-    return array
+    return np.ascontiguousarray(array)

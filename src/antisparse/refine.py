@@ -48,7 +48,7 @@ def refine(
     """
     solver = Refiner(A, thread_count(n_threads))
     Y = vectors(float64_array(Y, "Y", 2), "Y", solver.d)
-    rows = np.array(code_rows(codes, solver.m))
+    rows = np.array(code_rows(codes, solver.m), order="C")
     if len(rows) != len(Y):
         raise InputError(f"codes has {len(rows)} rows but Y has {len(Y)}")
     if objective not in ("euclidean", "cosine"):
@@ -110,7 +110,8 @@ class Refiner:
     def correlations(self, Y: Float64Array, threads: int) -> npt.NDArray[np.float32]:
         """A'y of every vector, over the unit of the Gram matrix."""
         projected: Float64Array = project(np.ascontiguousarray(Y), self._matrix, threads)
-        scaled = projected / self._unit
+        with np.errstate(over="ignore"):
+            scaled = projected / self._unit
         # Beyond this a component's sign is settled whatever the others do, and float32 would overflow.
         return np.clip(scaled, -1e18, 1e18).astype(np.float32)
 

@@ -10,8 +10,9 @@ import zoo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from threadpoolctl import threadpool_limits
 
-from antisparse import CodeBase, Codec
+from antisparse import CodeBase, Codec, learn_codebooks, learn_frame
 from antisparse.codec import Codebooks
 
 X = zoo.vectors(300, 1)
@@ -81,6 +82,29 @@ def test_the_same_seed_fits_the_same_codec_on_any_number_of_threads(name: str) -
     assert one.codec_ == other.codec_ == zoo.codec(name)
     assert hash(one.codec_) == hash(other.codec_)
     np.testing.assert_array_equal(one.transform(X), other.transform(X))
+
+
+@every
+def test_the_same_seed_fits_the_same_codec_on_any_number_of_threads_of_blas(name: str) -> None:
+    X = np.random.default_rng(0).standard_normal((400, 24)) * np.linspace(3, 1, 24)  # large enough for BLAS to share
+    X = X[:, :10] if name == "spread greedy" else X  # whose frame is given
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            found.append(clone(zoo.ENCODERS[name]).fit(X).codec_)
+    assert found[0] == found[1]
+
+
+def test_learned_frames_do_not_depend_on_threads_of_blas() -> None:
+    X = np.random.default_rng(0).standard_normal((3000, 48)) * np.linspace(3, 1, 48)
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            found.append(
+                (learn_frame(X, 96, rounds=2, random_state=0), learn_codebooks(X, 6, rounds=2, random_state=0))
+            )
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one.matrix, other.matrix)
 
 
 def test_codecs_differ() -> None:

@@ -54,7 +54,7 @@ class BiasByte:
 
     def put(self, rows: npt.NDArray[np.uint8], values: Float64Array, cells: Labels) -> npt.NDArray[np.uint8]:
         """The rows of symbols with a bias byte after them."""
-        numbers = np.clip(np.round((values - self.low) / (self.step or 1.0)), 0, 255).astype(np.uint8)
+        numbers = _numbers(values, self.low, self.step or 1.0, 255)
         return np.concatenate([rows, numbers[:, None]], axis=1)
 
     @property
@@ -126,9 +126,8 @@ class BiasNibble(Frozen):
 
     def put(self, rows: npt.NDArray[np.uint8], values: Float64Array, cells: Labels) -> npt.NDArray[np.uint8]:
         """The rows of symbols with the bias in their last nibble."""
-        low, step = self.low[cells], self.step[cells]
-        numbers = np.clip(np.round((values - low) / np.where(step > 0, step, 1.0)), 0, 15).astype(np.uint8)
-        rows[:, -1] |= numbers
+        step = self.step[cells]
+        rows[:, -1] |= _numbers(values, self.low[cells], np.where(step > 0, step, 1.0), 15)
         return rows
 
     @property
@@ -153,6 +152,14 @@ class BiasNibble(Frozen):
     def describe(self) -> str:
         """A few words for a person."""
         return "bias nibble"
+
+
+def _numbers(
+    values: Float64Array, low: Float64Array | float, step: Float64Array | float, most: int
+) -> npt.NDArray[np.uint8]:
+    """The number of steps from the low to each value, 0 or `most` where it lies beyond."""
+    with np.errstate(over="ignore"):  # far beyond
+        return np.clip(np.round((values - low) / step), 0, most).astype(np.uint8)
 
 
 Bias = BiasByte | BiasNibble

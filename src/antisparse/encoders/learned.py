@@ -18,6 +18,7 @@ from antisparse.learning.training import FloatArray, usual_vectors
 from antisparse.metrics import METRICS, MetricName
 
 MOST_BYTES = 1024  # of a code
+LEAST = 1e-140  # of what vectors differ by: below, squares vanish
 _RANKED = 22_000  # training vectors that the bias is fitted on, of which an eleventh asks
 _PER_CELL = 256  # vectors that the range of a bias nibble is found by
 
@@ -110,8 +111,13 @@ class LearnedEncoder(Encoder):
         usual = usual_vectors(X)
         X = usual if len(usual) >= split.cells else X
         threads = thread_count(self.n_threads)
-        order = Order(nibbles, split.cells, split.scale, self.effort, random, self.n_threads, self.verbose)
         mean: Float64Array = X.mean(axis=0, dtype=np.float64)
+        largest = float(np.maximum(X.max(axis=0) - mean, mean - X.min(axis=0)).max())
+        if split.bias != "none" and 0 < largest < LEAST:
+            raise InputError(
+                f"X: its vectors differ by {largest:.1e} at most, whose square float64 cannot hold; scale them up"
+            )
+        order = Order(nibbles, split.cells, split.scale, self.effort, random, self.n_threads, self.verbose)
         Y: FloatArray
         if split.blocks == 1 and split.axes is None:
             reduction = Reduction(mean)
@@ -120,7 +126,7 @@ class LearnedEncoder(Encoder):
         else:
             kept = min(split.axes or X.shape[1], X.shape[1])
             reduction = Reduction(mean, dealt_axes(X, mean, kept, split.blocks))
-            Y = reduced(reduction, X, threads)
+            Y = reduced(reduction, X, largest, threads)
             symbols, means = learn_blocks(Y, split.symbols, split.blocks, order)
         cells = Cells(means) if split.cells > 1 else None
         if cells is None:  # then it is part of the mean that is taken off

@@ -86,7 +86,7 @@ class Snapshot:
     def search(self, Q: Any, what: Search, allowed: Any, threads: int) -> tuple[npt.NDArray[Any], Ids]:
         """Distances and ids of the k nearest codes; `allowed` limits the ids, unless it is None."""
         parts: list[Part] = list(self.segments) if allowed is None else list(filtered(self.segments, allowed))
-        return self.searcher.search(parts, Q, what, threads)
+        return self.searcher.search(parts, Q, what, threads, len(self))
 
     def rescored(
         self, Q: Any, what: Search, candidates: int | None, allowed: Any, originals: Originals, threads: int
@@ -96,7 +96,7 @@ class Snapshot:
         single = given.ndim == 1
         queries = self.codec.queries(given[None] if single else given)
         depth = max(10 * what.k, 100) if candidates is None else integer(candidates, "shortlist", what.k)
-        first = Search(depth, what.method, what.query, what.probes)
+        first = Search(min(depth, max(len(self), 1)), what.method, what.query, what.probes)
         _, found = self.search(np.atleast_2d(Q), first, allowed, threads)
         values = np.full(found.shape, np.inf)
         for row, ids in enumerate(found):
@@ -109,7 +109,7 @@ class Snapshot:
                     f"rerank gave vectors of shape {exact.shape}, not {(int(held.sum()), queries.shape[1])}"
                 )
             values[row, held] = self.codec.metric.exact(np.asarray(queries[row], np.float64), exact, "rerank")
-        distances, ids = best_of(values, found, what.k)
+        distances, ids = best_of(values, found, what.within(len(self)).k)
         return (distances[0], ids[0]) if single else (distances, ids)
 
     def range_search(

@@ -19,6 +19,7 @@ from antisparse.learning.symbols import SYMBOLS, Order
 from antisparse.learning.training import FloatArray, check_training, kmeans
 
 _CHUNK_ROWS = 4096
+_MOST_DOUBLES = 1 << 26  # half a gigabyte
 _PER_AXIS, _LEAST_SAMPLE = 8, 16_384  # training vectors that the axes are found from
 
 
@@ -41,9 +42,11 @@ def dealt_axes(X: FloatArray, mean: Float64Array, count: int, blocks: int) -> Fl
     return dealt
 
 
-def reduced(reduction: Reduction, X: FloatArray, threads: int) -> npt.NDArray[np.float32]:
-    """Training vectors reduced, in float32, a few thousand at a time."""
-    Y = np.empty((len(X), reduction.reduced_dimension), np.float32)
+def reduced(reduction: Reduction, X: FloatArray, largest: float, threads: int) -> FloatArray:
+    """Training vectors reduced, a few thousand at a time; many of them in float32, if no entry is far from 1."""
+    shape = len(X), reduction.reduced_dimension
+    fits = 1e-30 < largest < 1e30
+    Y: FloatArray = np.empty(shape, np.float32 if fits and shape[0] * shape[1] > _MOST_DOUBLES else np.float64)
     for first in range(0, len(X), _CHUNK_ROWS):
         Y[first : first + _CHUNK_ROWS] = reduction.reduce(X[first : first + _CHUNK_ROWS], threads)
     return Y

@@ -54,12 +54,28 @@ def learn_frame(
         Show a progress bar on standard error.
     """
     from sklearn.utils import check_random_state
+    from threadpoolctl import threadpool_limits
 
     X = float64_array(X, "X", 2)
     n_bits, means, rounds = integer(n_bits, "n_bits", 1), integer(means, "means", 1), integer(rounds, "rounds", 1)
     threads = thread_count(n_threads)
     random = check_random_state(random_state)
     check_training(X, means)
+    # BLAS with one thread: sums have one order, and its threads do not get in the way of ours.
+    with threadpool_limits(1, "blas"):
+        return _learn(X, n_bits, means, scale, rounds, random, threads, progress)
+
+
+def _learn(
+    X: Float64Array,
+    n_bits: int,
+    means: int,
+    scale: bool,
+    rounds: int,
+    random: np.random.RandomState,
+    threads: int,
+    progress: bool,
+) -> Learned:
     held, train = held_out(X, means, random)
     start = Training.of(train, means, random, threads)
     variance = float(((held - X.mean(axis=0)) ** 2).sum(axis=1).mean()) or 1.0

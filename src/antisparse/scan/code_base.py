@@ -107,16 +107,17 @@ class CodeBase:
         Returns
         -------
         distances : ndarray of shape (n_queries, k), or (k,)
+            k beyond both the number of codes and 1,024 counts as the larger of these.
             hamming: bits that differ (int32). asymmetric: the sum of ``|w_j|`` over bits that disagree.
             reconstruction: an estimate of the squared distance, of one minus the cosine, or of the negative inner
             product, by the codec's metric. Estimates below 0 of what cannot be negative are given as 0.
-        ids : ndarray of shape (n_queries, k), or (k,), int64
-            Row numbers of the codes, ordered by distance, then by number; -1, at the largest distance, where there are
-            fewer than k.
+        ids : ndarray of the same shape, int64
+            Row numbers of the codes, ordered by distance, then by number; -1, at the largest distance, where fewer are
+            found.
         """
         what = Search(k, method, query, None, shortlist, shortlist_method)
         threads = thread_count(self.n_threads if n_threads is None else n_threads)
-        return self._searcher.search([self._part], Q, what, threads)
+        return self._searcher.search([self._part], Q, what, threads, len(self))
 
 
 class _Rows:

@@ -14,6 +14,7 @@ from antisparse.codec.queries import TabledQueries, length_factor
 from antisparse.codec.scale import FixedLength, ScaleByte
 from antisparse.codec.symbols import combine
 from antisparse.codes import BLOCK, Codes, cell_blocks, scan_blocks
+from antisparse.errors import FormatError
 
 Ids = npt.NDArray[np.int64]
 _CHUNK_CODES = 16384
@@ -46,7 +47,11 @@ class Columns:
     scales: npt.NDArray[Any] | None = None
 
     def search(self, queries: TabledQueries, k: int, threads: int, ids: Ids | None = None) -> tuple[Float64Array, Ids]:
-        """Scores and ids of the k best; `ids` in place of these, -1 where a code shall not be found."""
+        """Scores and ids of the k best, or of all where they are fewer.
+
+        `ids` stand in place of these: -1 where a code shall not be found.
+        """
+        k = max(min(k, self.n), 1)
         scores, found = self._native(queries.scaled).search(queries.native, k, threads, ids)
         return scores, found
 
@@ -60,22 +65,22 @@ class Columns:
 
     @cached_property
     def _plain(self) -> CodeColumns:
-        return CodeColumns(self.blocks, self.n, ids=self.ids, cell_ends=self.cell_ends)
+        return self._made()
 
     @cached_property
     def _scaled(self) -> CodeColumns:
         scale = self.codec.scale
         if isinstance(scale, ScaleByte):
-            return CodeColumns(
-                self.blocks,
-                self.n,
-                ids=self.ids,
-                cell_ends=self.cell_ends,
-                inverse_scales=self.scales,
-                inverse_scale_low=scale.low,
-                inverse_scale_step=scale.step,
-            )
-        return CodeColumns(self.blocks, self.n, ids=self.ids, cell_ends=self.cell_ends, scales=self.scales)
+            steps = {"inverse_scale_low": scale.low, "inverse_scale_step": scale.step}
+            return self._made(inverse_scales=self.scales, **steps)
+        return self._made(scales=self.scales)
+
+    def _made(self, **scales: Any) -> CodeColumns:
+        """What the scan refuses in codes is damage of the file they were read from; queries were checked before."""
+        try:
+            return CodeColumns(self.blocks, self.n, ids=self.ids, cell_ends=self.cell_ends, **scales)
+        except ValueError as error:
+            raise FormatError(f"the codes cannot be scanned ({error}): they are damaged") from None
 
     def rows(self, places: Ids) -> Codes:
         """The code rows at given places."""

@@ -1,8 +1,7 @@
 """The search: one loop over queries and sets of codes, for code bases and indexes alike (docs/search.md)."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
@@ -11,11 +10,13 @@ import numpy.typing as npt
 from antisparse._arrays import Float64Array, choice, integer, plain_array
 from antisparse.codec.codec import Codec
 from antisparse.codec.queries import Method, Query, QueryTabler
-from antisparse.errors import AntisparseError, FormatError, InputError
+from antisparse.codes import columns_of_answers
+from antisparse.errors import InputError
 from antisparse.scan.columns import Columns, Ids
 
 METHODS = get_args(Method)
 _TABLE_BYTES, _LEAST_QUERIES, _MOST_QUERIES = 8 << 20, 64, 2048  # of the tables that are held at a time
+_LIST_ENTRIES = 1 << 22  # of the lists of candidates that are held at a time
 
 
 class Part(Protocol):
@@ -71,6 +72,11 @@ class Search:
                 )
             choice(self.shortlist_method, "shortlist_method", ("hamming", "asymmetric"))
 
+    def within(self, count: int) -> "Search":
+        """The same among so many codes, of which no more can be found."""
+        shortlist = None if self.shortlist is None else min(self.shortlist, max(count, 1))
+        return replace(self, k=columns_of_answers(self.k, count), shortlist=shortlist)
+
 
 class Searcher:
     """Searches codes of one codec; what all queries share is made once. Any number of threads may use it."""
@@ -79,15 +85,22 @@ class Searcher:
         self.codec = codec
         self._tabler = QueryTabler(codec)
 
-    def search(self, parts: Sequence[Part], Q: Any, what: Search, threads: int) -> tuple[npt.NDArray[Any], Ids]:
-        """Distances and ids of the k nearest codes of all parts, (n_queries, k); 1-dimensional for a single query."""
+    def search(
+        self, parts: Sequence[Part], Q: Any, what: Search, threads: int, count: int
+    ) -> tuple[npt.NDArray[Any], Ids]:
+        """Distances and ids of the k nearest codes of all parts, (n_queries, k); 1-dimensional for a single query.
+
+        There are `count` codes: k beyond all reason (`columns_of_answers`) is cut down to that.
+        """
         given = plain_array(Q, "Q")
         single = given.ndim == 1
         queries = self.codec.queries(given[None] if single else given)
+        what = what.within(count)
         n, k = len(queries), what.k
         distances = np.empty((n, k), np.int32 if what.method == "hamming" else np.float64)
         ids = np.empty((n, k), np.int64)
         step = min(max(_TABLE_BYTES // self._tabler.bytes_per_query, _LEAST_QUERIES), _MOST_QUERIES)
+        step = max(min(step, _LIST_ENTRIES // max(what.shortlist or k, 1)), 1)
         for start in range(0, max(n, 1), step):  # once without queries too, for what cannot be asked
             rows = slice(start, start + step)
             distances[rows], ids[rows] = self._some(parts, queries[rows], what, threads)
@@ -99,16 +112,15 @@ class Searcher:
         first = what.method if what.shortlist is None else what.shortlist_method
         depth = what.k if what.shortlist is None else what.shortlist
         tabled = self._tabler.make(Q, first, what.query, what.probes, threads)
-        with _sound_codes():
-            lists = [part.columns.search(tabled, depth, threads, part.live_ids) for part in parts]
-        scores, ids = lists[0] if len(lists) == 1 else _merged(lists, len(Q), depth)
+        lists = [part.columns.search(tabled, depth, threads, part.live_ids) for part in parts]
+        alone = len(lists) == 1 and lists[0][1].shape[1] == depth
+        scores, ids = lists[0] if alone else _merged(lists, len(Q), depth)
         if what.shortlist is not None:
             tabled = self._tabler.make(Q, "reconstruction", what.query, None, threads)
             scores = np.full(ids.shape, np.inf)
             for part in parts:
                 places = part.find(ids.reshape(-1)).reshape(ids.shape)
-                with _sound_codes():
-                    scores = np.minimum(scores, part.columns.score(tabled, places))
+                scores = np.minimum(scores, part.columns.score(tabled, places))
             scores, ids = best_of(scores, ids, what.k)
         return tabled.finish(scores), ids
 
@@ -128,14 +140,3 @@ def best_of(values: Float64Array, ids: Ids, k: int) -> tuple[Float64Array, Ids]:
     best[:, : order.shape[1]] = np.take_along_axis(values, order, 1)
     kept[:, : order.shape[1]] = np.take_along_axis(ids, order, 1)
     return best, kept
-
-
-@contextmanager
-def _sound_codes() -> Iterator[None]:
-    """What the scan refuses in codes read from a file is damage."""
-    try:
-        yield
-    except ValueError as error:
-        if isinstance(error, AntisparseError):
-            raise
-        raise FormatError(f"the codes cannot be scanned ({error}): they are damaged") from None

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
+from threadpoolctl import threadpool_limits
 
 from antisparse._arrays import Float64Array, boolean, chunks, float_dtype, integer, nonnegative, thread_count, vectors
 from antisparse._core import SpreadFrame, project
@@ -14,7 +15,6 @@ from antisparse.frames import BlockFrame, Frame
 from antisparse.spread.problem import SpreadResult, default_step_limit, require_full_ranks
 
 _CHUNK_BYTES = 4 << 20  # at most this much converted input is held at a time
-_CHUNK_WORK = 3_000_000_000  # multiply-adds between two checks for Ctrl-C
 
 
 def spread(
@@ -174,16 +174,16 @@ class SpreadSolver:
         )
 
     def _chunk_rows(self, itemsize: int) -> int:
-        """Rows per native call: few enough to respond to Ctrl-C within about a second and to need little memory."""
-        work = sum(int(min(b.shape)) ** 2 * int(b.shape[1]) for b in self.A.blocks) + self.d**2
-        return max(16, min(_CHUNK_WORK // work, _CHUNK_BYTES // (self.d * itemsize)))
+        """Rows per native call: few enough to need little memory."""
+        return max(16, _CHUNK_BYTES // (self.d * itemsize))
 
     def _solve(self, piece: npt.NDArray[Any], first_row: int, options: "_Options", want_bits: bool) -> tuple[Any, ...]:
         # At h = 0 only the solutions of A x = y matter, so equivalent equations may replace it. A relative h below
         # 1e-12 is lost in rounding and counts as 0.
         if options.h == 0 or (options.relative and options.h < 1e-12):
             if self._whitened is None:
-                self._whitened = _Whitened(self.A, self._frame)
+                with threadpool_limits(1, "blas"):  # sums have one order
+                    self._whitened = _Whitened(self.A, self._frame)
             status, row, certificate, *outputs = self._whitened.solve(piece, options, want_bits)
         else:
             status, row, certificate, *outputs = self._frame.solve(
