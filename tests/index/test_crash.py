@@ -32,7 +32,7 @@ def operations(seed, model):
             model.put(model.encode(X), model.next_id + np.arange(len(X)))
             yield kind, lambda index, X=X: index.add(X), model
         elif kind == "own":
-            free = random.permutation(np.setdiff1d(np.arange(3 * model.next_id + 100), model.ids))[: len(X)]
+            free = random.permutation(np.setdiff1d(np.arange(6000), model.ids))[: len(X)]  # more than are ever there
             model.put(model.encode(X), free)
             yield kind, lambda index, X=X, free=free: index.add(iter([X[:3], X[3:]]), free), model
         elif kind == "update":
