@@ -1,5 +1,6 @@
 """Ctrl-C at any line: a tracer that raises at the n-th event of the code that keeps an index."""
 
+import inspect
 import os
 import sys
 from pathlib import Path
@@ -32,8 +33,8 @@ class Interrupter:
         return self._line if frame.f_code.co_filename.startswith(_PLACES) else None
 
     def _line(self, frame, event, argument):
-        # A generator that is thrown away ends too, but what is raised then goes nowhere.
-        if event == "line" or (event == "return" and not isinstance(sys.exception(), GeneratorExit)):
+        # Not where a generator yields, which is a return to the tracer: what is raised there runs no handler of it.
+        if event == "line" or (event == "return" and not frame.f_code.co_flags & inspect.CO_GENERATOR):
             self.count += 1
             if self.count == self.turn:
                 sys.settrace(None)

@@ -3,6 +3,8 @@
 import gc
 import os
 import shutil
+import signal
+import time
 from functools import partial
 
 import numpy as np
@@ -54,6 +56,7 @@ def test_an_interrupted_operation_is_made_or_not_made(in_memory, name: str) -> N
             count += check_save(index, model, in_memory / "copy", lengths, random)
             continue
         kind, operation, after = next(changes)
+        before = index.snapshot.manifest
         was = interrupted(partial(operation, index), kind, lengths, random)
         count += was
         with Index.open(path, read_only=True, verify=count % 10 == 0) as disk:
@@ -66,7 +69,7 @@ def test_an_interrupted_operation_is_made_or_not_made(in_memory, name: str) -> N
             check_holds(index, after)
             assert index.snapshot.next_id == disk.snapshot.next_id == after.next_id
             assert index.snapshot.manifest == disk.snapshot.manifest
-        if not was:
+        if not was and index.snapshot.manifest != before:  # a change cleans up; there may be none to make
             assert not strays(path)
         if len(after.rows) > 400:
             after = after.copy()
@@ -82,7 +85,7 @@ def test_an_interrupted_operation_is_made_or_not_made(in_memory, name: str) -> N
     del index, operation, changes  # and its maps
     gc.collect()
     if descriptors is not None:  # a descriptor is lost where the interrupt comes in the line that opened or closes it
-        assert len(os.listdir("/proc/self/fd")) <= descriptors + 2 + count // 20
+        assert len(os.listdir("/proc/self/fd")) <= descriptors + 12 + count // 20
     assert min(outcomes) > INTERRUPTS // 100
 
 
@@ -136,3 +139,40 @@ def test_an_interrupted_open_or_refresh_leaves_no_lock(in_memory) -> None:  # no
             check_holds(index, model)
     check_holds(reader, model)
     assert turn > 100
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs a timer")
+def test_signals_that_come_at_any_time(in_memory) -> None:  # noqa: F811
+    """The same by real signals, which come within NumPy, filelock and the kernels too."""
+    path, random = in_memory / "index", np.random.default_rng(INTERRUPTS)
+    model, count, seconds = Model("signs"), 0, 0.01
+    index = Index.create(path, model.codec, n_threads=1)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        for turn in range(INTERRUPTS // 10):
+            _, operation, after = next(operations(turn, model))
+            start, was = time.perf_counter(), False
+            try:
+                signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-5, seconds))
+                operation(index)
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except KeyboardInterrupt:
+                was = True
+            else:
+                seconds = 1.2 * (time.perf_counter() - start)
+            count += was
+            with Index.open(path, read_only=True) as disk:
+                model = after if same(disk, after) else model
+                assert was or model is after
+                check_holds(disk, model)
+                check_holds(index, model)
+            if len(model.rows) > 400:
+                index.remove(model.ids)
+                model.drop(model.ids)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert count > INTERRUPTS // 50
+    index.close()
+    with Index.open(path, verify=True) as opened:
+        check_holds(opened, model)

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -284,11 +284,9 @@ class Index:
 
     # Changes.
 
-    @contextmanager
-    def batch(self) -> Iterator[Self]:
+    def batch(self) -> AbstractContextManager[Self]:
         """Changes within are made at its end, all or, if an error leaves it, none. Searches within do not see them."""
-        with self._writer.batch():
-            yield self
+        return self._writer.batch(self)  # no generator around it, which an interrupt might leave before its end
 
     def add(self, X: Any, ids: Any = None) -> Ids:
         """Add vectors (n, d), or an iterator of such arrays; returns their ids.

@@ -105,14 +105,14 @@ class Writer:
                 self.snapshot = self.store.open(self.snapshot)
 
     @contextmanager
-    def batch(self) -> Iterator[None]:
-        """Changes within are made at its end, all or, if an error leaves it, none."""
+    def batch(self, value: T) -> Iterator[T]:
+        """Changes within are made at its end, all or, if an error leaves it, none. The block gets `value`."""
         with self._mutex:
             outer = self._ready()
             if outer is not None:  # which makes the changes
                 mark = outer.mark()
                 try:
-                    yield
+                    yield value
                 except BaseException:
                     outer.undo(mark)
                     raise
@@ -120,7 +120,7 @@ class Writer:
             change = _Change(self.snapshot, self.snapshot)
             try:
                 self._batch = change
-                yield
+                yield value
                 change.open = False
                 self._commit(change)
             except BaseException:
