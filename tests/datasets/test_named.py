@@ -90,7 +90,7 @@ def test_synthetic_is_the_same_everywhere() -> None:
 
 
 def test_names_and_options_are_checked() -> None:
-    with pytest.raises(InputError, match="name = 'gist'; it must be one of synthetic, siftsmall, sift1m"):
+    with pytest.raises(InputError, match="name = 'gist'; choose one of 'synthetic', 'siftsmall', 'sift1m'"):
         load("gist")
     with pytest.raises(InputTypeError, match=r"load\('synthetic'\): .*'size'; its options are n, d, queries"):
         load("synthetic", size=3)

@@ -36,7 +36,7 @@ class Codebooks(Frozen):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "matrix", frozen_array(self.matrix, "matrix", 2))
-        object.__setattr__(self, "effort", integer(choice(self.effort, "effort", tuple(_MOVES)), "effort", 1))
+        object.__setattr__(self, "effort", choice(self.effort, "effort", _MOVES))
         if self.matrix.shape[1] % CODEWORDS:
             raise InputError(f"matrix has {self.matrix.shape[1]} columns; codebooks have 16 each")
         check_codebooks(self.count)

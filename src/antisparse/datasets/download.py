@@ -4,6 +4,7 @@ import ftplib
 import hashlib
 import http.client
 import os
+import re
 import sys
 import time
 import urllib.error
@@ -12,9 +13,12 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+from antisparse._arrays import boolean, file_path, integer, shown
+from antisparse._files import open_regular
 from antisparse.datasets._atomic import sync
-from antisparse.errors import DownloadError, InputError
+from antisparse.errors import DownloadError, InputError, InputTypeError, StorageError
 
 if sys.platform != "win32":
     import fcntl
@@ -23,6 +27,7 @@ _TRIES = 4  # in a row that bring nothing new
 _PAUSE = 0.5  # seconds after the first; doubled after each
 _TIMEOUT = 30.0  # seconds without a byte
 _BLOCK = 1 << 18
+_SHA256 = re.compile("[0-9a-fA-F]{64}")
 
 
 def cache_folder() -> Path:
@@ -73,14 +78,20 @@ def fetch(
     DownloadError
         If the file cannot be had, or is not as it must be.
     """
-    if urllib.parse.urlsplit(url).scheme not in ("http", "https", "ftp"):
-        raise InputError(f"url = {url!r}; it must begin with http://, https:// or ftp://")
-    place = Path(path)
-    if place.exists():
+    url, place = _checked_url(url), file_path(path)
+    if sha256 is not None and not (isinstance(sha256, str) and _SHA256.fullmatch(sha256)):
+        raise InputError(f"sha256 = {shown(sha256)}; pass 64 hexadecimal digits")
+    if size is not None:
+        integer(size, "size", 0, 2**63)
+    boolean(progress, "progress")
+    if os.path.exists(place):
         if wrong := _wrong(place, sha256, size):
             raise DownloadError(f"{place} is not the file of {url}: {wrong}; remove it to fetch it again")
         return place
-    place.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"path = {str(place)!r}: its folder cannot be made: {error}") from error
     with _own_part(place) as part:
         if place.exists():  # another process was first
             return fetch(url, place, sha256=sha256, size=size, progress=progress)
@@ -95,6 +106,20 @@ def fetch(
         sync(part)
         os.replace(part, place)
     return place
+
+
+def _checked_url(url: Any) -> str:
+    """An address that can be asked for, or an error."""
+    if not isinstance(url, str):
+        raise InputTypeError(f"url must be a string, not {type(url).__name__} ({shown(url)})")
+    try:
+        parts = urllib.parse.urlsplit(url)
+        sound = parts.scheme in ("http", "https", "ftp") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:  # of the port, say
+        sound = False
+    if not sound or not url.isascii() or not url.isprintable() or " " in url:
+        raise InputError(f"url = {shown(url)}; it must begin with http://, https:// or ftp:// and the name of a host")
+    return url
 
 
 def _retry(
@@ -206,14 +231,14 @@ def _own_part(place: Path) -> Iterator[Path]:
 
 def _wrong(path: Path, sha256: str | None, size: int | None) -> str:
     """What is wrong with the file, or nothing."""
-    found = path.stat().st_size
-    if size is not None and found != size:
-        return f"it has {found} bytes, not {size}"
-    if sha256 is not None:
-        with open(path, "rb") as file:
+    with open_regular(path) as file:
+        found = os.fstat(file.fileno()).st_size
+        if size is not None and found != size:
+            return f"it has {found} bytes, not {size}"
+        if sha256 is not None:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-        if digest != sha256.lower():
-            return f"its SHA-256 is {digest}, not {sha256.lower()}"
+            if digest != sha256.lower():
+                return f"its SHA-256 is {digest}, not {sha256.lower()}"
     return ""
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from antisparse._arrays import Float64Array, float64_array, integer, thread_count
+from antisparse._arrays import Float64Array, float64_array, integer, moderate, random_numbers, thread_count
 from antisparse._progress import bar
 from antisparse.codec.cells import nearest_mean
 from antisparse.codec.scale import first_scales
@@ -53,12 +53,11 @@ def learn_frame(
     progress : bool
         Show a progress bar on standard error.
     """
-    from sklearn.utils import check_random_state
-
     X = float64_array(X, "X", 2)
+    moderate(X, "X")
     n_bits, means, rounds = integer(n_bits, "n_bits", 1), integer(means, "means", 1), integer(rounds, "rounds", 1)
     threads = thread_count(n_threads)
-    random = check_random_state(random_state)
+    random = random_numbers(random_state)
     check_training(X, means)
     held, train = held_out(X, means, random)
     start = Training.of(train, means, random, threads)
