@@ -67,7 +67,10 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _training(self, X: Any, metric: Metric, random: np.random.RandomState) -> Float64Array:
         """The vectors to learn from, prepared for the metric."""
         # Rows of an array are drawn first: it may be memory-mapped, and most of it is then never read.
-        rows = self._sample(len(X), random) if isinstance(X, np.ndarray) and X.ndim == 2 else None
+        rows = None
+        if isinstance(X, np.ndarray) and X.ndim == 2:
+            X = plain_array(X, "X")
+            rows = self._sample(len(X), random)
         try:
             array = metric.prepare(self._validated(X if rows is None else X[rows], fit=True), "X")
         except InputError:
