@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import Float64Array, choice, frozen_array, integer
+from antisparse._arrays import Float64Array, choice, frozen_array
 from antisparse.codec.frozen import Frozen
 from antisparse.codec.symbols import Found
 from antisparse.codes import Codes

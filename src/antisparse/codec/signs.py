@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import Float64Array, boolean, choice, frozen_array, integer, nonnegative
+from antisparse._arrays import Float64Array, boolean, choice, frozen_array, nonnegative
 from antisparse._core import project
 from antisparse.codec.frozen import Frozen
 from antisparse.codec.scale import best_scales, first_scales
