@@ -132,7 +132,7 @@ def test_dates_and_long_floats_are_no_vectors(kind: str) -> None:
         with pytest.raises(InputTypeError, match="X has dtype"):
             encoder.transform(value)
     for call in (CODEC.encode, index().add, lambda x: index().search(x, 2), lambda x: Index.build(x, 2)):
-        with pytest.raises(InputTypeError, match="[XQ] has dtype"):
+        with pytest.raises(InputTypeError, match=r"[XQ] has dtype"):
             call(value)
 
 

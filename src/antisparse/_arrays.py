@@ -1,9 +1,10 @@
 """The one gate for input: every array and number a caller gives passes here, and errors name the argument."""
 
+import math
 import numbers
 import os
 import reprlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -182,7 +183,7 @@ def number(value: Any, name: str) -> float:
     try:
         found = float(value)
     except OverflowError:
-        found = -np.inf if str(value)[0] == "-" else np.inf
+        found = float(np.copysign(np.inf, -1.0 if math.floor(value) < 0 else 1.0))
     if np.isnan(found):
         raise InputError(f"{name} = nan; it must be a number")
     return found
@@ -236,13 +237,24 @@ def random_numbers(value: Any, name: str = "random_state") -> np.random.RandomSt
     return generator
 
 
+def texts(value: Any, name: str) -> tuple[str, ...]:
+    """`value` as several strings."""
+    if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(one, str) for one in value):
+        raise InputTypeError(f"{name} must be a sequence of strings, not {shown(value)}")
+    return tuple(value)
+
+
 def file_path(value: Any, name: str = "path") -> Path:
     """`value` as the path of a file or folder, which need not be there."""
     if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
         raise InputTypeError(f"{name} must be a string or a path, not {type(value).__name__} ({shown(value)})")
     text = os.fspath(value)
-    if not text or "\0" in text:
-        raise InputError(f"{name} = {shown(text)}; it is empty, or holds a null character, which no name has")
+    try:
+        sound = bool(text) and b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        sound = False
+    if not sound:
+        raise InputError(f"{name} = {shown(text)}; it is empty, or has characters that no name has")
     return Path(text)
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import Float64Array, choice, finite, integer, plain_array, real_array
+from antisparse._arrays import Float64Array, boolean, choice, finite, integer, plain_array, real_array
 from antisparse.errors import InputError, InputTypeError
 
 Metric = Literal["l2", "ip", "cosine"]
@@ -47,6 +47,7 @@ def exact_neighbors(
         Rows of `base`, nearest first; -1 beyond the n there are.
     """
     k = integer(k, "k", 1)
+    boolean(progress, "progress")
     metric = choice(metric, "metric", get_args(Metric))
     base = real_array(base, "base", 2)
     Q = real_array(Q, "Q", 2)

@@ -198,7 +198,7 @@ def test_a_folder_is_not_fetched_to(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="name a regular file"):
             fetch("http://localhost:1/x", place)
     (tmp_path / "file").write_bytes(b"x")
-    with pytest.raises(StorageError, match="folder cannot be made"):
+    with pytest.raises(StorageError, match="cannot be written there"):
         fetch("http://localhost:1/x", tmp_path / "file" / "x")
     with pytest.raises(DownloadError, match="1 bytes, not 2"):
         fetch("http://localhost:1/x", tmp_path / "file", size=2)

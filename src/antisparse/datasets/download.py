@@ -18,7 +18,7 @@ from typing import Any
 from antisparse._arrays import boolean, file_path, integer, shown
 from antisparse._files import open_regular
 from antisparse.datasets._atomic import sync
-from antisparse.errors import DownloadError, InputError, InputTypeError, StorageError
+from antisparse.errors import AntisparseError, DownloadError, InputError, InputTypeError, StorageError
 
 if sys.platform != "win32":
     import fcntl
@@ -90,8 +90,15 @@ def fetch(
         return place
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
+        return _fetched(url, place, sha256, size, progress)
     except OSError as error:
-        raise StorageError(f"path = {str(place)!r}: its folder cannot be made: {error}") from error
+        if isinstance(error, AntisparseError):
+            raise
+        raise StorageError(f"path = {str(place)!r}: it cannot be written there: {error}") from error
+
+
+def _fetched(url: str, place: Path, sha256: str | None, size: int | None, progress: bool) -> Path:
+    """A file that was not there."""
     with _own_part(place) as part:
         if place.exists():  # another process was first
             return fetch(url, place, sha256=sha256, size=size, progress=progress)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from antisparse._arrays import Float64Array, choice, integer
+from antisparse._arrays import Float64Array, boolean, choice, integer
 from antisparse._files import open_regular
 from antisparse.datasets._atomic import replacing
 from antisparse.datasets.dataset import Dataset, read_dataset
@@ -130,6 +130,7 @@ def _sphere(generator: np.random.Generator, n: int, d: int) -> Float64Array:
 
 def _archived(name: str, progress: bool) -> Dataset:
     """The data set of an archive, from the cache, or fetched to it."""
+    boolean(progress, "progress")
     archive = _ARCHIVES[name]
     folder = cache_folder()
     if not all(_has(folder / file, size) for file, size in archive.files.items()):

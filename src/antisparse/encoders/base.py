@@ -120,7 +120,7 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         except TypeError as error:
             raise InputTypeError(f"X: {error}") from None
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             raise InputError(f"X: {error}") from None
         if fit:
             finite(array, "X")

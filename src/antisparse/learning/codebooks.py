@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from antisparse._arrays import Float64Array, float64_array, integer, moderate, random_numbers, thread_count
+from antisparse._arrays import Float64Array, boolean, float64_array, integer, moderate, random_numbers, thread_count
 from antisparse._progress import bar
 from antisparse.codewords import CODEWORDS, TENURE, CodewordFinder, check_codebooks, one_hot
 from antisparse.learning.training import Learned, Training, check_training
@@ -51,6 +51,7 @@ def learn_codebooks(
 
     X = float64_array(X, "X", 2)
     moderate(X, "X")
+    boolean(progress, "progress")
     count = check_codebooks(count)
     means, rounds = integer(means, "means", 1), integer(rounds, "rounds", 1)
     threads = thread_count(n_threads)

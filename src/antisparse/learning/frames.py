@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from antisparse._arrays import Float64Array, float64_array, integer, moderate, random_numbers, thread_count
+from antisparse._arrays import Float64Array, boolean, float64_array, integer, moderate, random_numbers, thread_count
 from antisparse._progress import bar
 from antisparse.codec.cells import nearest_mean
 from antisparse.codec.scale import first_scales
@@ -55,6 +55,7 @@ def learn_frame(
     """
     X = float64_array(X, "X", 2)
     moderate(X, "X")
+    scale, progress = boolean(scale, "scale"), boolean(progress, "progress")
     n_bits, means, rounds = integer(n_bits, "n_bits", 1), integer(means, "means", 1), integer(rounds, "rounds", 1)
     threads = thread_count(n_threads)
     random = random_numbers(random_state)
