@@ -440,7 +440,7 @@ def test_what_is_stopped_half_way_leaves_nothing(
 def test_ctrl_c_that_comes_too_late_is_said_to(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def stop(self: object) -> None:
+    def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("antisparse.index.store.FolderStore.clean", stop)  # the first thing after the commit

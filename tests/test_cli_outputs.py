@@ -99,6 +99,6 @@ def test_pipes_and_devices_are_no_input(here: Path, capsys: pytest.CaptureFixtur
         ["search", "ix", "q\0.npy"],
         ["search", "ix", "q.npy", "-o", "q\0.npy"],
     ):
-        assert main(arguments) == 2, arguments
+        assert main(arguments) in (1, 2), arguments
         assert "Traceback" not in capsys.readouterr().err
     assert "new" not in os.listdir()

@@ -1,6 +1,5 @@
 """The one gate for input: every array and number a caller gives passes here, and errors name the argument."""
 
-import math
 import numbers
 import os
 import reprlib
@@ -180,10 +179,11 @@ def number(value: Any, name: str) -> float:
     """`value` as a float: infinite beyond all that float64 holds, and never NaN."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         raise InputTypeError(f"{name} must be a number, not {type(value).__name__} ({shown(value)})")
+    exact: Any = value
     try:
-        found = float(value)
+        found = float(exact)
     except OverflowError:
-        found = float(np.copysign(np.inf, -1.0 if math.floor(value) < 0 else 1.0))
+        return -np.inf if exact < 0 else np.inf
     if np.isnan(found):
         raise InputError(f"{name} = nan; it must be a number")
     return found
@@ -244,17 +244,19 @@ def texts(value: Any, name: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def file_path(value: Any, name: str = "path") -> Path:
-    """`value` as the path of a file or folder, which need not be there."""
-    if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
-        raise InputTypeError(f"{name} must be a string or a path, not {type(value).__name__} ({shown(value)})")
+def path_of(value: Any, name: str = "path") -> Path:
+    """`value` as a path that the system can be asked for."""
+    if not isinstance(value, str | os.PathLike):
+        raise InputTypeError(f"{name} must be a string or a Path, not {type(value).__name__} ({shown(value)})")
     text = os.fspath(value)
+    if not isinstance(text, str):
+        raise InputTypeError(f"{name} must be a string or a Path, not one of bytes; pass os.fsdecode({name})")
     try:
-        sound = bool(text) and b"\0" not in os.fsencode(text)
+        encoded = os.fsencode(text)
     except UnicodeEncodeError:
-        sound = False
-    if not sound:
-        raise InputError(f"{name} = {shown(text)}; it is empty, or has characters that no name has")
+        raise InputError(f"{name} = {shown(text)} has characters that no file name can have") from None
+    if not encoded or b"\0" in encoded:
+        raise InputError(f"{name} = {shown(text)} is empty, or has a character that no file name can have")
     return Path(text)
 
 

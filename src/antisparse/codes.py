@@ -136,10 +136,10 @@ def code_rows(codes: Any, n_bits: int, name: str = "codes") -> Codes:
 
 
 def byte_rows(value: Any, name: str) -> Codes:
-    """`value` as rows of bytes, checked."""
+    """`value` as rows of bytes, row after row in memory, checked."""
     array = plain_array(value, name)
     if array.dtype != np.uint8:
         raise InputTypeError(f"{name} has dtype {array.dtype}; code rows are uint8")
     if array.ndim != 2 or array.shape[1] == 0:
         raise InputError(f"{name} has shape {array.shape}; code rows are 2-dimensional with at least one byte")
-    return array
+    return np.ascontiguousarray(array)

@@ -5,6 +5,7 @@ import json
 import os
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -314,6 +315,37 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch: pytest.MonkeyP
         zoo.codec("itq").save(tmp_path / "missing" / "codec")
     zoo.codec("itq").save(path)
     assert Codec.load(path) == zoo.codec("itq")
+
+
+def test_a_link_planted_under_the_temporary_name_is_not_followed(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "precious").write_text("mine")
+    monkeypatch.setattr("antisparse._files.secrets.token_hex", lambda _: "guessed")
+    (tmp_path / ".tmp-guessed").symlink_to("precious")
+    with pytest.raises(StorageError, match="codec could not be written"):
+        zoo.codec("lsh").save(tmp_path / "codec")
+    assert (tmp_path / "precious").read_text() == "mine" and (tmp_path / ".tmp-guessed").is_symlink()
+    assert sorted(os.listdir(tmp_path)) == [".tmp-guessed", "precious"]
+
+
+def test_temporary_names_cannot_be_guessed_and_the_folder_is_synced(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names, synced, replace, fsync = [], [], os.replace, os.fsync
+
+    def renamed(source: Path, target: Path) -> None:
+        names.append(Path(source).name)
+        synced.append("renamed")
+        replace(source, target)
+
+    def waited(descriptor: int) -> None:
+        synced.append(os.fstat(descriptor).st_ino)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "replace", renamed)
+    monkeypatch.setattr(os, "fsync", waited)
+    for _ in range(5):
+        zoo.codec("lsh").save(tmp_path / "codec")
+        written, folder = os.stat(tmp_path / "codec").st_ino, os.stat(tmp_path).st_ino
+        assert synced[-3:] == [written, "renamed", folder]
+    assert len(set(names)) == 5 and all(len(name) >= 20 for name in names)
 
 
 def test_threads_that_save_to_one_path_leave_one_whole_file(tmp_path) -> None:

@@ -195,7 +195,7 @@ def test_a_disk_that_is_full_leaves_no_folder(tmp_path, monkeypatch: pytest.Monk
     def full(*arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("antisparse.index.files.os.fsync", full)
+    monkeypatch.setattr("antisparse._files.os.fsync", full)
     with pytest.raises(StorageError, match="No space left"):
         built(path=tmp_path / "index")
     assert os.listdir(tmp_path) == []

@@ -30,17 +30,21 @@ pytestmark = forked_threads
 def in_child(function):
     """What a function gives in a forked process, or its error."""
     context = multiprocessing.get_context("fork")
-    results = context.SimpleQueue()
+    receiving, sending = context.Pipe(duplex=False)
 
     def run():
         try:
-            results.put(function())
+            sending.send(function())
         except BaseException as error:
-            results.put(error)
+            sending.send(error)
 
     child = context.Process(target=run)
     child.start()
-    result = results.get()
+    sending.close()
+    try:
+        result = receiving.recv()
+    except EOFError:  # it was killed
+        result = None
     child.join()
     assert child.exitcode == 0
     return result

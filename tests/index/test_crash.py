@@ -9,7 +9,7 @@ import pytest
 from models import NAMES, POOL, Model, check_holds, check_search, fitted, forked_threads, forks
 
 from antisparse import Index, StorageError
-from antisparse.index import files
+from antisparse import _files as files
 from antisparse.index.manifest import read_manifest
 
 CRASHES = int(os.environ.get("ANTISPARSE_CRASHES", "60"))
@@ -19,7 +19,7 @@ pytestmark = [forks, forked_threads]
 
 
 def operations(seed, model):
-    """Endless changes of an index, each as a function of it with the model after it."""
+    """Endless changes of an index: the kind of each, a function of the index, the model after it."""
     random = np.random.default_rng(seed)
     while True:
         model = model.copy()
@@ -30,20 +30,20 @@ def operations(seed, model):
             kind = "add"
         if kind == "add":
             model.put(model.encode(X), model.next_id + np.arange(len(X)))
-            yield lambda index, X=X: index.add(X), model
+            yield kind, lambda index, X=X: index.add(X), model
         elif kind == "own":
             free = random.permutation(np.setdiff1d(np.arange(3 * model.next_id + 100), model.ids))[: len(X)]
             model.put(model.encode(X), free)
-            yield lambda index, X=X, free=free: index.add(iter([X[:3], X[3:]]), free), model
+            yield kind, lambda index, X=X, free=free: index.add(iter([X[:3], X[3:]]), free), model
         elif kind == "update":
             Y = POOL[random.integers(len(POOL), size=len(ids))]
             model.put(model.encode(Y), ids)
-            yield lambda index, Y=Y, ids=ids: index.update(Y, ids), model
+            yield kind, lambda index, Y=Y, ids=ids: index.update(Y, ids), model
         elif kind == "remove":
             model.drop(ids)
-            yield lambda index, ids=ids: index.remove(ids), model
+            yield kind, lambda index, ids=ids: index.remove(ids), model
         elif kind == "compact":
-            yield lambda index: index.compact(), model
+            yield kind, lambda index: index.compact(), model
         else:
             model.drop(ids)
             new = model.next_id + np.arange(len(X))
@@ -54,7 +54,7 @@ def operations(seed, model):
                     index.remove(ids)
                     index.add(X, new)
 
-            yield batch, model
+            yield kind, batch, model
 
 
 def killed_writer(path, seed, model, delay):
@@ -65,7 +65,7 @@ def killed_writer(path, seed, model, delay):
         try:
             index = Index.open(path)
             os.write(writing, b"o")
-            for operation, _ in operations(seed, model):
+            for _, operation, _ in operations(seed, model):
                 operation(index)
                 os.write(writing, b".")
         finally:  # nothing of the test runs twice
@@ -106,8 +106,8 @@ def test_a_killed_writer_loses_nothing_and_leaves_nothing_half(tmp_path, name: s
         done = killed_writer(path, seed, model, random.uniform(0, 0.1))
         changes = operations(seed, model)
         for _ in range(done):
-            model = next(changes)[1]
-        after = next(changes)[1]
+            model = next(changes)[2]
+        after = next(changes)[2]
         with Index.open(path, verify=True) as index:
             index.verify()
             happened = not same(index, model)

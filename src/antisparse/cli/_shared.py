@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import file_path, finite
+from antisparse._arrays import finite, path_of
 from antisparse._files import open_regular
 from antisparse._progress import bar as progress_bar
 from antisparse.errors import FormatError, InputError, InputTypeError
@@ -51,7 +51,7 @@ def read_part(path: str, part: str, name: str, column: str | None = None) -> Arr
     """The vectors of a file, or one part of a data set: base, learn, query or neighbors."""
     from antisparse.datasets import read_dataset, read_vectors
 
-    place = file_path(path, name)
+    place = path_of(path, name)
     if not os.path.exists(place):
         raise InputError(f"{name} {path}: there is no such file or folder")
     if not place.is_dir():
@@ -68,7 +68,7 @@ def check_output(path: Path, name: str, inputs: Sequence[str | Path | None]) -> 
     """Raise if writing to `path` would change an index, or what the command reads."""
     from antisparse.datasets.dataset import part_files
 
-    file_path(path, name)
+    path_of(path, name)
     for above in Path(os.path.abspath(path)).resolve().parents:
         if _is_index(above):
             raise InputError(f"{name} {path} lies in the index {above}, which it would damage; choose another place")
@@ -103,7 +103,7 @@ def read_ids(path: str, name: str) -> Array:
     from antisparse.datasets._raw import read_npy
     from antisparse.datasets.files import SUFFIXES
 
-    place = file_path(path, name)
+    place = path_of(path, name)
     if not os.path.exists(place):
         raise InputError(f"{name} {path}: there is no such file")
     kind = SUFFIXES.get(place.suffix.lower())
@@ -131,7 +131,7 @@ def whole_numbers(values: list[int], name: str) -> npt.NDArray[np.int64]:
 
 def _text_ids(path: Path) -> Array:
     try:
-        with open_regular(path) as file:
+        with open_regular(path) as (file, _):
             words = file.read().decode("utf-8").split()
     except UnicodeDecodeError:
         raise FormatError(f"{path} is neither text nor of a suffix that is known") from None

@@ -189,8 +189,8 @@ def _outputs(path: Path) -> list[Path]:
 
 def _write(path: Path, distances: Array, ids: Array, content: dict[str, Any]) -> list[Path]:
     """Write the results whole or not at all; returns the files."""
+    from antisparse._files import replacing
     from antisparse.datasets import write_vectors
-    from antisparse.datasets._atomic import replacing
 
     suffix = path.suffix.lower()
     if suffix == ".npy":

@@ -3,13 +3,13 @@
 import os
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import Float64Array, finite, integer, moderate, output_array, thread_count, vectors
+from antisparse._arrays import Float64Array, finite, integer, moderate, output_array, path_of, thread_count, vectors
+from antisparse._files import read_file, sync_folder, write_file
 from antisparse._progress import track
 from antisparse.codec.fields import (
     CLASSES,
@@ -22,7 +22,7 @@ from antisparse.codec.fields import (
     Scale,
     ScaleByte,
 )
-from antisparse.codec.files import digest, dumps, loads, replace_file
+from antisparse.codec.files import MOST, digest, dumps, loads
 from antisparse.codec.frozen import Frozen
 from antisparse.codec.layout import RowLayout
 from antisparse.codec.symbols import Found, combine
@@ -286,16 +286,20 @@ class Codec(Frozen):
         return codec
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the codec to one file, at once or not at all."""
-        replace_file(Path(path), self.to_bytes())
+        """Write the codec to one file, at once or not at all; it is on the disk when the call returns."""
+        place = path_of(path)
+        write_file(place, [self.to_bytes()])
+        sync_folder(place.parent)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Codec":
         """Read a codec that `save` wrote; FormatError if the file is damaged, or of another version."""
+        place = path_of(path)
+        data = read_file(place, MOST)
         try:
-            return cls.from_bytes(Path(path).read_bytes())
+            return cls.from_bytes(data)
         except FormatError as error:
-            raise FormatError(f"{path}: {error}") from None
+            raise FormatError(f"{place}: {error}") from None
 
     @property
     def summary(self) -> str:

@@ -1,14 +1,10 @@
 """Codecs on disk: one safetensors file, no pickle, a version and a checksum over all it says (docs/format.md)."""
 
-import contextlib
 import dataclasses
 import hashlib
 import json
-import os
-import threading
 import zlib
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,26 +13,11 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
-from antisparse.errors import AntisparseError, FormatError, StorageError
+from antisparse.errors import AntisparseError, FormatError
 
 FORMAT, VERSION = "antisparse-codec", 1
+MOST = 1 << 32  # bytes of a file: no codec comes near them
 Tensors = dict[str, npt.NDArray[Any]]
-
-
-def replace_file(path: Path, data: bytes) -> None:
-    """Write a file at once or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        raise StorageError(f"{path} could not be written: {error}") from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
 
 
 def digest(codec: Any) -> str:

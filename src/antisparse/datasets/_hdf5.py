@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from antisparse._files import open_regular
-from antisparse.datasets._raw import Array, check_shape, check_type, file_size, mapped, piece_rows
+from antisparse.datasets._raw import Array, check_shape, check_type, mapped, piece_rows
 from antisparse.errors import AntisparseError, FormatError, InputError, MissingDependencyError
 
 _MOST_LINKS = 16  # one after the other
@@ -18,20 +18,21 @@ _MOST_RATIO = 1032  # of what deflate makes shorter
 def read_hdf5(path: Path, needed: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Array]:
     """The arrays of the given names: memory-mapped where they lie in one piece, else read."""
     h5py = _h5py()
-    try:
-        with open_regular(path) as source, h5py.File(path, "r") as file:
-            arrays = {}
-            for key in (*needed, *optional):
-                found = _find(h5py, path, file, key)
-                if isinstance(found, h5py.Dataset):
-                    arrays[key] = _read(h5py, path, source, found)
-                elif key in needed:
-                    raise InputError(f"{path} has no array {key!r}; at its top are: {', '.join(file) or 'none'}")
-            return arrays
-    except AntisparseError:
-        raise
-    except (OSError, LookupError, ValueError, TypeError, RuntimeError, ArithmeticError, MemoryError) as error:
-        raise FormatError(f"{path}: not a sound HDF5 file ({error})") from None
+    with open_regular(path) as (source, size):
+        try:
+            with h5py.File(path, "r") as file:
+                arrays = {}
+                for key in (*needed, *optional):
+                    found = _find(h5py, path, file, key)
+                    if isinstance(found, h5py.Dataset):
+                        arrays[key] = _read(h5py, path, source, size, found)
+                    elif key in needed:
+                        raise InputError(f"{path} has no array {key!r}; at its top are: {', '.join(file) or 'none'}")
+                return arrays
+        except AntisparseError:
+            raise
+        except (OSError, LookupError, ValueError, TypeError, RuntimeError, ArithmeticError, MemoryError) as error:
+            raise FormatError(f"{path}: not a sound HDF5 file ({error})") from None
 
 
 def write_hdf5(path: Path, arrays: dict[str, Array]) -> None:
@@ -70,7 +71,7 @@ def _find(h5py: Any, path: Path, file: Any, key: str) -> Any:
     return place
 
 
-def _read(h5py: Any, path: Path, source: BinaryIO, dataset: Any) -> Array:
+def _read(h5py: Any, path: Path, source: BinaryIO, size: int, dataset: Any) -> Array:
     where = f"{path}, array {dataset.name!r}"
     if dataset.is_virtual or dataset.external:
         raise FormatError(f"{where}: its values lie in other files, which are not read; copy them into this one")
@@ -78,7 +79,7 @@ def _read(h5py: Any, path: Path, source: BinaryIO, dataset: Any) -> Array:
         raise FormatError(f"{where}: it has no values")
     check_type(where, dataset.dtype)
     check_shape(where, dataset.shape)
-    size, length = file_size(source), dataset.shape[0] * dataset.shape[1] * dataset.dtype.itemsize
+    length = dataset.shape[0] * dataset.shape[1] * dataset.dtype.itemsize
     # Bytes are mapped only where they are of the very type that numpy would take them for.
     same = h5py.h5t.py_create(dataset.dtype, logical=False).equal(dataset.id.get_type())
     offset = dataset.id.get_offset() if same else None

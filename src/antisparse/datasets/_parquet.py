@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 
 from antisparse._files import open_regular
-from antisparse.datasets._raw import Array, file_size, piece_rows
+from antisparse.datasets._raw import Array, piece_rows
 from antisparse.errors import AntisparseError, FormatError, InputError, MissingDependencyError
 
 
 def read_parquet(path: Path, column: str | None) -> Array:
     """The vectors of `column`, or of the only column that can hold vectors."""
     pa, pq = _pyarrow()
-    with open_regular(path) as source:
+    with open_regular(path) as (source, size):
         # What the footer says the length of something is cannot exceed the file's.
-        most = {f"thrift_{what}_size_limit": max(file_size(source), 1) for what in ("string", "container")}
+        most = {f"thrift_{what}_size_limit": max(size, 1) for what in ("string", "container")}
         try:
             with pq.ParquetFile(source, page_checksum_verification=True, **most) as file:
                 name, kind = _column(path, pa, file.schema_arrow, column)

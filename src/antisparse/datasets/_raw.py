@@ -2,7 +2,6 @@
 
 import io
 import math
-import os
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any, BinaryIO, Literal
@@ -32,8 +31,7 @@ _PIECE_BYTES = 8 << 20  # written at a time
 def read_vecs(path: Path, format: str) -> Array:
     """Rows that each begin with their dimension, an int32. Every one of these is checked."""
     dtype = VECS[format]
-    with open_regular(path) as file:
-        size = file_size(file)
+    with open_regular(path) as (file, size):
         if size < 4:
             raise FormatError(
                 f"{path}: {size} bytes; a {format} file begins with the dimension of its first row, 4 bytes"
@@ -63,8 +61,7 @@ def read_vecs(path: Path, format: str) -> Array:
 def read_bin(path: Path, format: str) -> Array:
     """A header of two uint32, rows and dimension, then the rows."""
     dtype = BINS[format]
-    with open_regular(path) as file:
-        size = file_size(file)
+    with open_regular(path) as (file, size):
         if size < 8:
             raise FormatError(f"{path}: {size} bytes; the header of {format} alone takes 8")
         n, d = (int.from_bytes(file.read(4), "little") for _ in range(2))
@@ -76,7 +73,7 @@ def read_bin(path: Path, format: str) -> Array:
 
 def read_npy(path: Path, *, numbers: bool = False) -> Array:
     """An npy file, never unpickled: vectors by row or, where `numbers` are allowed, one number a row."""
-    with open_regular(path) as file:
+    with open_regular(path) as (file, size):
         head = io.BytesIO(file.read(_HEADER_BYTES))
         try:
             version = np.lib.format.read_magic(head)
@@ -92,7 +89,7 @@ def read_npy(path: Path, *, numbers: bool = False) -> Array:
         if not (numbers and len(shape) == 1 and shape[0] >= 0):
             check_shape(path, shape)
         offset = head.tell()
-        _check_size(path, file_size(file), offset, shape, dtype)
+        _check_size(path, size, offset, shape, dtype)
         return mapped(file, dtype, shape, offset, "F" if fortran else "C")
 
 
@@ -180,11 +177,6 @@ def _exactly(piece: Array, dtype: np.dtype[Any], first_row: int, format: str) ->
             f"are {dtype.name}; convert X first, or write npy"
         )
     return cast
-
-
-def file_size(file: BinaryIO) -> int:
-    """Its bytes."""
-    return os.fstat(file.fileno()).st_size
 
 
 def _check_size(path: Path, size: int, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:

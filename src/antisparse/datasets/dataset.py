@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from antisparse._arrays import file_path, real_array
-from antisparse.datasets._atomic import replacing
+from antisparse._arrays import path_of, real_array
+from antisparse._files import replacing
 from antisparse.datasets._hdf5 import read_hdf5, write_hdf5
 from antisparse.datasets._raw import Array
 from antisparse.datasets.files import SUFFIXES, file_format, read_vectors
@@ -77,7 +77,7 @@ def read_dataset(path: str | os.PathLike[str]) -> Dataset:
     FormatError
         If a part is damaged, missing or there twice, or if the parts do not fit one another.
     """
-    place = file_path(path)
+    place = path_of(path)
     if os.path.isdir(place):
         parts = {part: read_vectors(file) for part, file in part_files(place).items()}
         name = place.resolve().name
@@ -107,7 +107,7 @@ def write_dataset(path: str | os.PathLike[str], dataset: Dataset, *, distances: 
     distances : array of shape (q, k), optional
         The distances of the neighbours.
     """
-    place = file_path(path)
+    place = path_of(path)
     if file_format(place, None) != "hdf5":
         raise InputError(f"path = {str(place)!r}; a data set is written as .hdf5 or .h5")
     if not isinstance(dataset, Dataset):

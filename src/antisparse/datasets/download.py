@@ -3,6 +3,7 @@
 import ftplib
 import hashlib
 import http.client
+import io
 import os
 import re
 import sys
@@ -13,11 +14,10 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from antisparse._arrays import boolean, file_path, integer, shown
-from antisparse._files import open_regular
-from antisparse.datasets._atomic import sync
+from antisparse._arrays import boolean, integer, path_of, shown
+from antisparse._files import open_regular, sync_file, sync_folder
 from antisparse.errors import AntisparseError, DownloadError, InputError, InputTypeError, StorageError
 
 if sys.platform != "win32":
@@ -78,7 +78,7 @@ def fetch(
     DownloadError
         If the file cannot be had, or is not as it must be.
     """
-    url, place = _checked_url(url), file_path(path)
+    url, place = _checked_url(url), path_of(path)
     if sha256 is not None and not (isinstance(sha256, str) and _SHA256.fullmatch(sha256)):
         raise InputError(f"sha256 = {shown(sha256)}; pass 64 hexadecimal digits")
     if size is not None:
@@ -110,8 +110,9 @@ def _fetched(url: str, place: Path, sha256: str | None, size: int | None, progre
         if wrong := _wrong(part, sha256, size):
             part.unlink()
             raise DownloadError(f"what {url} sends is not as expected: {wrong}; {_by_hand(url, place)}")
-        sync(part)
+        sync_file(part)
         os.replace(part, place)
+        sync_folder(place.parent)
     return place
 
 
@@ -238,12 +239,11 @@ def _own_part(place: Path) -> Iterator[Path]:
 
 def _wrong(path: Path, sha256: str | None, size: int | None) -> str:
     """What is wrong with the file, or nothing."""
-    with open_regular(path) as file:
-        found = os.fstat(file.fileno()).st_size
+    with open_regular(path) as (file, found):
         if size is not None and found != size:
             return f"it has {found} bytes, not {size}"
         if sha256 is not None:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            digest = hashlib.file_digest(cast(io.BufferedReader, file), "sha256").hexdigest()
             if digest != sha256.lower():
                 return f"its SHA-256 is {digest}, not {sha256.lower()}"
     return ""

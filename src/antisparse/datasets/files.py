@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from antisparse._arrays import choice, file_path, real_array, shown
-from antisparse.datasets._atomic import replacing
+from antisparse._arrays import choice, path_of, real_array, shown
+from antisparse._files import replacing
 from antisparse.datasets._hdf5 import read_hdf5, write_hdf5
 from antisparse.datasets._parquet import read_parquet, write_parquet
 from antisparse.datasets._raw import BINS, VECS, Array, read_bin, read_npy, read_vecs, write_raw
@@ -39,7 +39,7 @@ def read_vectors(path: str | os.PathLike[str], *, format: str | None = None, col
     FormatError
         If the file is damaged, truncated or of another format.
     """
-    place = file_path(path)
+    place = path_of(path)
     if os.path.isdir(place):
         raise InputError(f"path = {str(place)!r} is a folder; read_dataset reads those")
     format = file_format(place, format, column)
@@ -74,7 +74,7 @@ def write_vectors(
     column : str, optional
         The name of the array in an HDF5 file ("train" by default) or of the column in a Parquet file ("vector").
     """
-    place = file_path(path)
+    place = path_of(path)
     format = file_format(place, format, column)
     array = real_array(X, "X", 2)
     if array.shape[1] == 0:

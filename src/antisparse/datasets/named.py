@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from antisparse._arrays import Float64Array, boolean, choice, integer
-from antisparse._files import open_regular
-from antisparse.datasets._atomic import replacing
+from antisparse._files import open_regular, replacing
 from antisparse.datasets.dataset import Dataset, read_dataset
 from antisparse.datasets.download import cache_folder, fetch
 from antisparse.errors import FormatError, InputTypeError
@@ -149,7 +148,7 @@ def _unpack(packed: Path, folder: Path, files: dict[str, int]) -> None:
     """Copy the expected files, and nothing else, out of a tar.gz: no name in it decides where a byte goes."""
     missing = set(files)
     try:
-        with open_regular(packed) as archive, tarfile.open(fileobj=archive, mode="r:gz") as tar:
+        with open_regular(packed) as (archive, _), tarfile.open(fileobj=archive, mode="r:gz") as tar:
             for member in tar:
                 source = tar.extractfile(member) if member.name in missing and member.isreg() else None
                 if source is None:

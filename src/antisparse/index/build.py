@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from antisparse._arrays import integer, real_array
+from antisparse._files import TEMPORARY, sync_folder
 from antisparse._progress import bar
-from antisparse.errors import InputError
-from antisparse.index.files import sync_folder
+from antisparse.errors import InputError, StorageError
 
 Array = npt.NDArray[Any]
 
@@ -112,7 +112,13 @@ def cell_count(cells: Any, total: int | None, trained: int) -> int | None:
 
 def check_new_path(path: Path, name: str = "path =") -> None:
     """Raise unless an index can be made under this name: said before the work, not after it."""
-    if os.path.lexists(path):
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:  # too long a name, say
+        raise StorageError(f"{name} {str(path)!r} cannot be made: {error}") from error
+    else:
         raise InputError(f"{name} {str(path)!r}: it exists already; remove it first, or choose another name")
     if not path.absolute().parent.is_dir():
         raise InputError(f"{name} {str(path)!r}: there is no folder {str(path.parent)!r}; make it first")
@@ -121,11 +127,15 @@ def check_new_path(path: Path, name: str = "path =") -> None:
 @contextmanager
 def appearing(path: Path) -> Iterator[Path]:
     """A folder to make something in, which gets its name when the block ends, and is gone if an error leaves it."""
-    temporary = path.with_name(f".{path.name}.tmp-{secrets.token_hex(4)}")
+    temporary, process = path.with_name(f"{TEMPORARY}{secrets.token_hex(8)}"), os.getpid()
     try:
         yield temporary
-        os.rename(temporary, path)
+        try:
+            os.rename(temporary, path)
+        except OSError as error:
+            raise StorageError(f"{path} could not be written: {error}") from error
     except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
+        if process == os.getpid():  # a fork that fails leaves it to its parent
+            shutil.rmtree(temporary, ignore_errors=True)
         raise
     sync_folder(path.absolute().parent)

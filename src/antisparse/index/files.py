@@ -1,4 +1,4 @@
-"""Files of an index: written whole or not at all, read without trust (docs/format.md).
+"""Arrays in files, read without trust (docs/format.md).
 
 Arrays are kept in safetensors files: 8 bytes of length, a JSON header padded with spaces to 64 bytes, the arrays one
 after the other. The header's metadata holds the CRC-32 of every array.
@@ -7,8 +7,6 @@ after the other. The header's metadata holds the CRC-32 of every array.
 import contextlib
 import json
 import mmap
-import os
-import secrets
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,68 +15,24 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from antisparse.errors import FormatError, StorageError
+from antisparse._files import open_regular
+from antisparse.errors import FormatError
 
 Arrays = dict[str, npt.NDArray[Any]]
-TEMPORARY = ".tmp-"
 _DTYPES = {"U8": np.uint8, "I64": np.int64, "U32": np.uint32, "F32": np.float32}
 _CODES = {np.dtype(dtype): code for code, dtype in _DTYPES.items()}
 _MOST_HEADER = 1 << 20
-_PART = 1 << 24  # bytes a write, or a checksum, takes at a time
-
-
-def write_file(folder: Path, name: str, parts: list[Any]) -> None:
-    """Write bytes under a temporary name, wait for the disk, rename."""
-    temporary = folder / f"{TEMPORARY}{secrets.token_hex(4)}-{name}"
-    try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o644)
-        try:
-            for part in parts:
-                view = memoryview(part).cast("B") if len(part) else memoryview(b"")
-                while len(view):
-                    view = view[os.write(descriptor, view[:_PART]) :]
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        os.replace(temporary, folder / name)
-    except OSError as error:
-        discard(temporary)
-        raise StorageError(f"{folder / name} could not be written: {error}") from error
-
-
-def sync_folder(folder: Path) -> None:
-    """Wait until the folder's names are on the disk."""
-    if os.name != "posix":  # elsewhere a folder cannot be opened
-        return
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise StorageError(f"{folder} could not be written: {error}") from error
+_ALIGNED = 64
+_PART = 1 << 24  # bytes a checksum takes at a time
 
 
 @contextlib.contextmanager
-def open_file(path: Path, size: int) -> Iterator[BinaryIO]:
-    """A file of a known size, to be read; FileNotFoundError if there is none."""
-    try:
-        with open(path, "rb") as file:
-            found = os.fstat(file.fileno()).st_size
-            if found != size:
-                raise FormatError(f"{path} has {found} bytes where the manifest says {size}: it is damaged")
-            yield file
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise StorageError(f"{path} could not be read: {error}") from error
-
-
-def discard(path: Path) -> None:
-    """Remove a file that nothing needs; if that fails, the next clean-up does it."""
-    with contextlib.suppress(OSError):
-        path.unlink(missing_ok=True)
+def open_sized(path: Path, size: int) -> Iterator[BinaryIO]:
+    """A file of the size that the manifest says, to be read; FileNotFoundError if there is none."""
+    with open_regular(path) as (file, found):
+        if found != size:
+            raise FormatError(f"{path} has {found} bytes where the manifest says {size}: it is damaged")
+        yield file
 
 
 def pack_arrays(arrays: Arrays, metadata: dict[str, str]) -> tuple[list[Any], int]:
@@ -110,17 +64,35 @@ def checksum(array: npt.NDArray[np.uint8]) -> int:
     return crc
 
 
-class ArrayFile:
-    """A safetensors file, memory-mapped: its header checked, its arrays not yet read."""
+def _in_memory(file: BinaryIO, size: int) -> memoryview:
+    """The bytes of a file, read and aligned as a map is."""
+    room = np.empty(size + _ALIGNED, np.uint8)
+    first = -room.ctypes.data % _ALIGNED
+    view = room.data[first : first + size]
+    done = 0
+    while done < size:
+        count = file.readinto(view[done:])  # type: ignore[attr-defined]
+        if not count:
+            raise FormatError(f"{file.name} became shorter while it was read: it is damaged")
+        done += count
+    return view.toreadonly()
 
-    def __init__(self, path: Path, size: int, header_crc32: int) -> None:
+
+class ArrayFile:
+    """A safetensors file, its header checked: memory-mapped, its arrays not yet read, or `memory` read into memory."""
+
+    def __init__(self, path: Path, size: int, header_crc32: int, memory: bool = False) -> None:
         self.path = path
-        with open_file(path, size) as file:
-            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+        self._map: mmap.mmap | memoryview | bytes = b""
+        with open_sized(path, size) as file:
+            if memory:
+                self._map = _in_memory(file, size)
+            elif size:
+                self._map = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
         length = int.from_bytes(self._map[:8], "little")
         if size < 8 or length > min(size - 8, _MOST_HEADER):
             raise FormatError(f"{path} is truncated, or not a safetensors file")
-        header = self._map[: 8 + length]
+        header = bytes(self._map[: 8 + length])
         if zlib.crc32(header) != header_crc32:
             raise FormatError(f"{path}: its header does not match the manifest: it is damaged")
         self._start = 8 + length

@@ -1,7 +1,9 @@
 """The index: codes by id, in memory or in a folder; the small face of snapshots and their writer (docs/index.md)."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -9,7 +11,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import Float64Array, boolean, integer, renamed, thread_count
+from antisparse._arrays import Float64Array, boolean, integer, path_of, renamed, thread_count
 from antisparse.codec.codec import Codec, codec_of
 from antisparse.codec.queries import Method, Query
 from antisparse.codes import Codes
@@ -17,7 +19,7 @@ from antisparse.errors import InputError, UnsupportedError
 from antisparse.index.build import Source, appearing, cell_count, check_new_path
 from antisparse.index.manifest import read_manifest
 from antisparse.index.snapshot import Originals, Snapshot, distinct, id_array
-from antisparse.index.store import FolderStore, MemoryStore, new_folder
+from antisparse.index.store import FolderStore, MemoryStore
 from antisparse.index.writer import Writer
 from antisparse.metrics import MetricName
 from antisparse.scan.columns import Ids
@@ -97,8 +99,9 @@ class Index:
 
         thread_count(n_threads)
         boolean(progress, "progress")
-        if path is not None:
-            check_new_path(Path(path))
+        place = None if path is None else path_of(path)
+        if place is not None:
+            check_new_path(place)
         source = Source.of(X, integer(train, "train", 1), learn)
         if ids is not None:  # what is wrong with them is said before the work
             ids = id_array(ids, "ids")
@@ -118,13 +121,13 @@ class Index:
         )
         with renamed(X=source.name):
             encoder.fit(source.train)
-        if path is None:
+        if place is None:
             index = cls.create(None, encoder, n_threads=n_threads)
             index.add(source.shown(progress), ids)
             return index
-        with appearing(Path(path)) as folder, cls.create(folder, encoder, n_threads=n_threads) as index:
+        with appearing(place) as folder, cls.create(folder, encoder, n_threads=n_threads) as index:
             index.add(source.shown(progress), ids)
-        return cls.open(path, n_threads=n_threads)
+        return cls.open(place, n_threads=n_threads)
 
     @classmethod
     def create(
@@ -150,49 +153,52 @@ class Index:
         thread_count(n_threads)
         if path is None:
             return cls(MemoryStore(), Snapshot(Searcher(fitted)), n_threads)
-        folder = Path(path)
-        new_folder(folder)
-        store = FolderStore(folder, read_only=False)
-        try:
-            new_folder(folder)  # again, now that no one else can make one there
-            return cls(store, store.create(fitted), n_threads)
-        except BaseException:
-            store.close()
-            raise
+        return cls(*FolderStore.create(path_of(path), fitted), n_threads)
 
     @classmethod
     def open(
-        cls, path: str | Path, *, read_only: bool = False, verify: bool = False, n_threads: int | None = None
+        cls,
+        path: str | Path,
+        *,
+        read_only: bool = False,
+        verify: bool = False,
+        memory: bool = False,
+        n_threads: int | None = None,
     ) -> Self:
         """An index in a folder. One process may have it open for writing; readers keep the state they opened.
 
-        `verify` reads everything and compares checksums; without it headers and the manifest are checked, and codes are
-        read when searched.
+        Parameters
+        ----------
+        path : path
+        read_only : bool
+            Any number of processes may read, while one writes.
+        verify : bool
+            Read everything and compare checksums. Without it headers and the manifest are checked, and codes are read
+            when searched.
+        memory : bool
+            Read all codes into memory. By default files are mapped: if someone truncates a mapped file in place, or its
+            disk fails, the system kills a process that reads it (SIGBUS).
+        n_threads : int, optional
         """
         thread_count(n_threads)
-        folder = Path(path)
-        if not folder.is_dir():
+        folder = path_of(path)
+        if not os.path.isdir(folder):
             raise InputError(f"path = {str(path)!r}: there is no such folder; make an index with Index.build")
         boolean(verify, "verify")
         read_manifest(folder)  # before there is a lock in a folder that is no index
-        store = FolderStore(folder, boolean(read_only, "read_only"))
+        store = FolderStore(folder, boolean(read_only, "read_only"), boolean(memory, "memory"))
         try:
-            return cls(store, store.open(verify), n_threads)
+            store.lock()
+            return cls(store, store.open(verify=verify), n_threads)
         except BaseException:
             store.close()
             raise
 
     def save(self, path: str | Path) -> None:
         """Write the index, such as one in memory, to a folder that does not exist or is empty."""
-        folder = Path(path)
-        new_folder(folder)
-        store = FolderStore(folder, read_only=False)
-        try:
-            new_folder(folder)
-            snapshot = self.snapshot
-            store.create(snapshot.codec, snapshot.segments, snapshot.next_id)
-        finally:
-            store.close()
+        snapshot = self.snapshot
+        store, _ = FolderStore.create(path_of(path), snapshot.codec, snapshot.segments, snapshot.next_id)
+        store.close()
 
     def __enter__(self) -> Self:
         return self
@@ -263,7 +269,7 @@ class Index:
     def stats(self) -> dict[str, Any]:
         """Vectors, bytes, segments, cells."""
         snapshot, codec = self.snapshot, self.codec
-        n, disk = len(snapshot), self._writer.store.bytes_on_disk()
+        n, disk = len(snapshot), 0 if snapshot.manifest is None else snapshot.manifest.bytes_on_disk
         return {
             "vectors": n,
             "deleted": sum(len(segment.deleted) for segment in snapshot.segments),
@@ -303,25 +309,27 @@ class Index:
         """
         given = None if ids is None else id_array(ids, "ids")
         if not isinstance(X, Iterator):
-            return self._writer.add(self._encode(X), given)
-        done: list[Ids] = []
-        with self.batch():
-            at = 0
-            for part in X:
-                rows = self._encode(part, at)
-                mine = None if given is None else given[at : at + len(rows)]
-                if given is not None and len(given) < at + len(rows):
-                    raise InputError(f"ids has {len(given)} entries, but X has more vectors")
-                done.append(self._writer.add(rows, mine))
-                at += len(rows)
-            if given is not None and at != len(given):
-                raise InputError(f"ids has {len(given)} entries, but X has {at} vectors")
+            return self._writer.add([(self._encode(X), given)])[0]
+        done = self._writer.add(self._parts(X, given))
         return np.concatenate([np.zeros(0, np.int64), *done])
+
+    def _parts(self, X: Iterator[Any], given: Ids | None) -> Iterator[tuple[Codes, Ids | None]]:
+        """The code rows of an iterator of arrays, each with its ids."""
+        at = 0
+        for part in X:
+            rows = self._encode(part, at)
+            mine = None if given is None else given[at : at + len(rows)]
+            if given is not None and len(given) < at + len(rows):
+                raise InputError(f"ids has {len(given)} entries, but X has more vectors")
+            yield rows, mine
+            at += len(rows)
+        if given is not None and at != len(given):
+            raise InputError(f"ids has {len(given)} entries, but X has {at} vectors")
 
     def add_codes(self, codes: Any, ids: Any = None) -> Ids:
         """Add code rows that the codec made elsewhere."""
         rows = self.codec.check_codes(codes, "codes")
-        return self._writer.add(rows, None if ids is None else id_array(ids, "ids"))
+        return self._writer.add([(rows, None if ids is None else id_array(ids, "ids"))])[0]
 
     def remove(self, ids: Any) -> None:
         """Remove the vectors of some ids, all of which must be there."""
@@ -332,9 +340,7 @@ class Index:
         rows, wanted = self._encode(X), id_array(ids, "ids")
         if len(wanted) != len(rows):
             raise InputError(f"ids has {len(wanted)} entries for {len(rows)} vectors")
-        with self.batch():
-            self._writer.remove(wanted)
-            self._writer.add(rows, wanted)
+        self._writer.update(rows, wanted)
 
     def compact(self) -> None:
         """Make all segments one, without what was deleted."""
@@ -413,5 +419,5 @@ def _from_codes(codec: Codec, codes: Codes, ids: Ids, next_id: int, n_threads: i
     index = Index.create(None, codec, n_threads=n_threads)
     index.add_codes(codes, ids)
     writer = index._writer
-    writer.snapshot = Snapshot(writer.snapshot.searcher, writer.snapshot.segments, next_id)
+    writer.snapshot = replace(writer.snapshot, next_id=next_id)
     return index

@@ -1,7 +1,6 @@
 """The manifest: what files make up an index now. It is replaced in one step (docs/format.md)."""
 
 import json
-import os
 import re
 import zlib
 from dataclasses import asdict, dataclass, field, replace
@@ -9,8 +8,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from antisparse.errors import FormatError, StorageError
-from antisparse.index.files import sync_folder, write_file
+from antisparse._files import read_file, sync_folder, write_file
+from antisparse.errors import FormatError
 
 FORMAT, VERSION = "antisparse-index", 2
 NAME = "manifest.json"
@@ -47,10 +46,15 @@ class Manifest:
     segments: tuple[SegmentEntry, ...] = ()
     writer: str = field(default_factory=lambda: version("antisparse"))  # the version that wrote it
 
-    def files(self) -> set[str]:
-        """Every file it names."""
+    def files(self) -> dict[str, int]:
+        """The size of every file it names, by name."""
         entries = [self.codec, *(s.codes for s in self.segments), *(s.deleted for s in self.segments)]
-        return {entry.file for entry in entries if entry is not None}
+        return {entry.file: entry.size for entry in entries if entry is not None}
+
+    @property
+    def bytes_on_disk(self) -> int:
+        """All files that it names, and itself."""
+        return sum(self.files().values()) + len(self.dumps())
 
     def dumps(self) -> bytes:
         """Its one spelling as JSON, with its own CRC-32."""
@@ -60,12 +64,12 @@ class Manifest:
 
     def write(self, folder: Path, before: "Manifest | None") -> None:
         """Make this the state of the folder; if that fails half way, `before` stays it."""
-        write_file(folder, NAME, [self.dumps()])
+        write_file(folder / NAME, [self.dumps()])
         try:
             sync_folder(folder)
         except BaseException:
             if before is not None:  # the new name may or may not be on the disk: put the old one back
-                write_file(folder, NAME, [before.dumps()])
+                write_file(folder / NAME, [before.dumps()])
             else:
                 (folder / NAME).unlink(missing_ok=True)
             raise
@@ -79,14 +83,9 @@ def read_manifest(folder: Path) -> Manifest:
     """The manifest of a folder; FormatError if there is none, or it is damaged or newer."""
     path = folder / NAME
     try:
-        with open(path, "rb") as file:
-            if os.fstat(file.fileno()).st_size > _MOST:
-                raise FormatError(f"{path} is too long for a manifest: it is damaged")
-            data = file.read()
+        data = read_file(path, _MOST)
     except FileNotFoundError:
         raise FormatError(f"{folder} is not an index: it has no {NAME}") from None
-    except OSError as error:
-        raise StorageError(f"{path} could not be read: {error}") from error
     try:
         outer = json.loads(data.decode())
         content = outer["manifest"]

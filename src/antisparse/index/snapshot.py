@@ -12,6 +12,7 @@ from antisparse.codec.codec import Codec
 from antisparse.codes import Codes
 from antisparse.errors import InputError, InputTypeError
 from antisparse.index.filter import filtered
+from antisparse.index.manifest import Manifest
 from antisparse.index.segment import Segment
 from antisparse.scan.columns import Ids
 from antisparse.scan.search import Part, Search, Searcher, best_of
@@ -30,11 +31,14 @@ class Snapshot:
         Shared by all snapshots of one codec.
     segments : tuple of Segment
     next_id : int
+    manifest : Manifest or None
+        What names it on the disk; None where nothing does.
     """
 
     searcher: Searcher
     segments: tuple[Segment, ...] = ()
     next_id: int = 0
+    manifest: Manifest | None = None
 
     @property
     def codec(self) -> Codec:

@@ -1,7 +1,9 @@
 """Where the snapshots of an index are kept: a folder, or memory alone."""
 
+import contextlib
 import os
 import secrets
+import stat
 import zlib
 from dataclasses import replace
 from pathlib import Path
@@ -9,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from antisparse._files import TEMPORARY, discard, read_file, sync_folder, write_file
 from antisparse.codec.codec import Codec
+from antisparse.codec.files import MOST
 from antisparse.errors import FormatError, InputError, LockedError, StorageError, UnsupportedError
-from antisparse.index.files import TEMPORARY, ArrayFile, discard, open_file, sync_folder, write_file
+from antisparse.index.files import ArrayFile
 from antisparse.index.manifest import FILES, NAME, FileEntry, Manifest, SegmentEntry, read_manifest
 from antisparse.index.segment import Segment, check_content, read_segment
 from antisparse.index.snapshot import Snapshot
@@ -27,23 +31,26 @@ _TRIES = 20
 class MemoryStore:
     """Nothing is kept but the snapshot itself."""
 
-    def open(self) -> Snapshot | None:
-        """There is none but the one in memory."""
-        return None
-
     def save(self, segment: Segment) -> Segment:
-        """A new segment, ready to be committed."""
+        """A new segment, ready to be part of a snapshot."""
         return segment
 
-    def commit(self, snapshot: Snapshot) -> Snapshot:
-        """Make a snapshot the present one."""
-        return snapshot
+    def prepare(self, before: Snapshot, after: Snapshot) -> Snapshot:
+        """The snapshot after `before`, ready to be published."""
+        return after
 
-    def clean(self) -> None:
+    def publish(self, before: Snapshot, after: Snapshot) -> None:
+        """Whoever holds the snapshot has published it."""
+
+    def holds(self, snapshot: Snapshot) -> bool:
+        """Nothing is kept here."""
+        return False
+
+    def clean(self, snapshot: Snapshot) -> None:
         """Nothing is left over."""
 
     def forget(self) -> None:
-        """Drop what was saved and not committed."""
+        """Drop what was saved and not published."""
 
     def check_writable(self) -> None:
         """Always writable."""
@@ -51,64 +58,122 @@ class MemoryStore:
     def verify(self) -> None:
         """Nothing to compare with."""
 
-    def bytes_on_disk(self) -> int:
-        """None."""
-        return 0
-
     def close(self) -> None:
         """Nothing is open."""
 
 
 class FolderStore:
-    """A folder of immutable files and a manifest (docs/format.md). One process writes, any number read."""
+    """A folder of immutable files and a manifest (docs/format.md). One process writes, any number read.
 
-    def __init__(self, folder: Path, read_only: bool) -> None:
+    Attributes
+    ----------
+    folder : Path
+    read_only : bool
+    memory : bool
+        Read segments into memory instead of mapping their files.
+    """
+
+    def __init__(self, folder: Path, read_only: bool, memory: bool = False) -> None:
         self.folder = folder
         self.read_only = read_only
-        self._lock = None if read_only else _lock(folder)
-        self._locked = None if read_only else _identity(folder / LOCK)
-        self._searcher: tuple[FileEntry, Searcher] | None = None
-        self._saved: list[str] = []
+        self.memory = memory
         self._process = os.getpid()
+        self._generation = 0  # for the names of files alone
+        self._saved: list[str] = []
+        self._lock: BaseFileLock | None = None
+        self._locked: tuple[int, int] | None = None  # the file that is locked
 
-    def create(self, codec: Codec, segments: tuple[Segment, ...] = (), next_id: int = 0) -> Snapshot:
-        """A new index, without codes or with copies of segments. Its manifest comes last: until then there is none."""
+    @classmethod
+    def create(
+        cls, folder: Path, codec: Codec, segments: tuple[Segment, ...] = (), next_id: int = 0
+    ) -> tuple["FolderStore", Snapshot]:
+        """A new index, without codes or with copies of segments; if that fails, nothing of it is left."""
+        made, store = not os.path.lexists(folder), None
+        try:
+            _new_folder(folder)
+            store = cls(folder, read_only=False)
+            store.lock()
+            _new_folder(folder)  # again, now that no one else can make one there
+            return store, store._fill(codec, segments, next_id)
+        except BaseException:
+            if made and store is not None and store.locked:
+                discard(folder / LOCK)
+            if made:
+                with contextlib.suppress(OSError):  # others may have put something there
+                    folder.rmdir()
+            if store is not None:
+                store.close()
+            raise
+
+    def _fill(self, codec: Codec, segments: tuple[Segment, ...], next_id: int) -> Snapshot:
+        """Write all files, and the manifest last: until then there is no index."""
         data = codec.to_bytes()
         searcher = Searcher(Codec.from_bytes(data))  # what is acknowledged can be opened again
         entry = FileEntry(f"codec-{secrets.token_hex(4)}.safetensors", len(data), zlib.crc32(data))
-        self._manifest = Manifest(entry)
         self._saved.append(entry.file)
         try:
-            write_file(self.folder, entry.file, [data])
+            write_file(self.folder / entry.file, [data])
             copies = (replace(self.save(one), deleted=one.deleted) for one in segments)
             stored = tuple(self._with_deletions(one) for one in copies)
             sync_folder(self.folder)
-            self._manifest = Manifest(entry, next_id=next_id, segments=tuple(map(_entry, stored)))
-            self._manifest.write(self.folder, None)
+            sync_folder(self.folder.absolute().parent)
+            manifest = Manifest(entry, next_id=next_id, segments=tuple(map(_entry, stored)))
+            self._saved.insert(0, NAME)
+            manifest.write(self.folder, None)
         except BaseException:
-            if not (self.folder / NAME).exists():
-                for name in self._saved:
-                    discard(self.folder / name)
+            for name in self._saved:  # the manifest first
+                discard(self.folder / name)
             raise
         self._saved.clear()
-        self.clean()
-        self._searcher = entry, searcher
-        return Snapshot(searcher, stored, next_id)
+        done = Snapshot(searcher, stored, next_id, manifest)
+        self.clean(done)
+        return done
 
-    def open(self, verify: bool = False) -> Snapshot:
-        """The snapshot that the manifest names; `verify` reads every byte of it."""
+    def lock(self) -> None:
+        """Become the one who writes, unless it is read only; LockedError if there is another."""
+        if self.read_only:
+            return
+        from filelock import FileLock, Timeout
+
+        path = self.folder / LOCK
+        try:
+            if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):  # a link would lock what it names
+                raise FormatError(f"{path} is not a regular file; remove it")
+            self._lock = FileLock(path, timeout=0, thread_local=False)  # any thread may close an index
+            self._lock.acquire()
+        except Timeout:
+            raise LockedError(
+                f"{self.folder} is open for writing elsewhere; close it there, or open it with read_only=True"
+            ) from None
+        except OSError as error:
+            raise StorageError(f"{self.folder} cannot be locked for writing: {error}") from error
+        self._locked = _identity(path)
+
+    @property
+    def locked(self) -> bool:
+        """Whether this store holds the lock."""
+        return self._lock is not None and self._process == os.getpid() and self._lock.is_locked
+
+    def open(self, known: Snapshot | None = None, verify: bool = False) -> Snapshot:
+        """The snapshot that the manifest names; `verify` reads every byte of it.
+
+        The codec of a snapshot that is `known` is not read again, if it is the same.
+        """
         for _ in range(_TRIES):
             manifest = read_manifest(self.folder)
             try:
-                return self._read(manifest, verify)
+                return self._read(manifest, known, verify)
             except FileNotFoundError as error:
                 # A writer may have replaced the manifest, and removed the files of the old one, since we read it.
                 if read_manifest(self.folder) == manifest:
                     raise FormatError(f"{error.filename} is missing: the index is damaged") from None
         raise StorageError(f"{self.folder} changes faster than it can be opened; try again")
 
-    def _read(self, manifest: Manifest, verify: bool) -> Snapshot:
-        searcher = self._read_codec(manifest.codec)
+    def _read(self, manifest: Manifest, known: Snapshot | None, verify: bool) -> Snapshot:
+        if known is not None and known.manifest is not None and known.manifest.codec == manifest.codec:
+            searcher = known.searcher
+        else:
+            searcher = Searcher(self._read_codec(manifest.codec))
         segments = []
         for entry in manifest.segments:
             deleted = None if entry.deleted is None else self._file(entry.deleted)
@@ -122,49 +187,59 @@ class FolderStore:
             ids = np.concatenate([np.zeros(0, np.int64), *(s.ids[s.live_places()] for s in segments)])
             if len(np.unique(ids)) != len(ids) or (ids >= manifest.next_id).any():
                 raise FormatError(f"{self.folder} has an id in two segments, or one never given out: it is damaged")
-        self._manifest, self._searcher = manifest, (manifest.codec, searcher)
-        return Snapshot(searcher, tuple(segments), manifest.next_id)
+        self._generation = manifest.generation
+        return Snapshot(searcher, tuple(segments), manifest.next_id, manifest)
 
-    def _read_codec(self, entry: FileEntry) -> Searcher:
-        if self._searcher is not None and self._searcher[0] == entry:  # it never changes
-            return self._searcher[1]
+    def _read_codec(self, entry: FileEntry) -> Codec:
         path = self.folder / entry.file
-        with open_file(path, entry.size) as file:
-            data = file.read()
+        data = read_file(path, MOST)
+        if len(data) != entry.size:
+            raise FormatError(f"{path} has {len(data)} bytes where the manifest says {entry.size}: it is damaged")
         if zlib.crc32(data) != entry.crc32:
             raise FormatError(f"{path} is not the codec that the manifest names: it is damaged")
         try:
-            return Searcher(Codec.from_bytes(data))
+            return Codec.from_bytes(data)
         except FormatError as error:
             raise FormatError(f"{path}: {error}") from None
 
     def _file(self, entry: FileEntry) -> ArrayFile:
-        return ArrayFile(self.folder / entry.file, entry.size, entry.crc32)
+        return ArrayFile(self.folder / entry.file, entry.size, entry.crc32, self.memory)
 
     def save(self, segment: Segment) -> Segment:
-        """Write a new segment; it becomes part of the index when committed. Returns it memory-mapped."""
+        """Write a new segment; it becomes part of the index when published. Returns it as it is read."""
         entry = self._write("segment", *segment.pack())
-        mapped = read_segment(segment.columns.codec, self._file(entry), segment.rows, None, 0)
-        return replace(mapped, file=entry)
+        if not self.memory:
+            segment = read_segment(segment.columns.codec, self._file(entry), segment.rows, None, 0)
+        return replace(segment, file=entry)
 
     def _write(self, kind: str, parts: list[Any], crc: int) -> FileEntry:
-        name = f"{kind}-{self._manifest.generation + 1:08d}-{secrets.token_hex(4)}.safetensors"
+        self.check_writable()
+        name = f"{kind}-{self._generation + 1:08d}-{secrets.token_hex(4)}.safetensors"
         self._saved.append(name)
-        write_file(self.folder, name, parts)
+        write_file(self.folder / name, parts)
         return FileEntry(name, sum(len(part) for part in parts), crc)  # all of bytes
 
-    def commit(self, snapshot: Snapshot) -> Snapshot:
-        """Make a snapshot the present one: first its files, then the manifest, each on the disk before the next."""
-        stored = tuple(self._with_deletions(segment) for segment in snapshot.segments)
+    def prepare(self, before: Snapshot, after: Snapshot) -> Snapshot:
+        """The snapshot after `before`, all of its files on the disk, but not yet the manifest that names them."""
+        assert before.manifest is not None
+        stored = tuple(self._with_deletions(segment) for segment in after.segments)
         sync_folder(self.folder)
-        self._check_place()
-        if read_manifest(self.folder) != self._manifest:
+        manifest = before.manifest.next(next_id=after.next_id, segments=tuple(map(_entry, stored)))
+        return replace(after, segments=stored, manifest=manifest)
+
+    def publish(self, before: Snapshot, after: Snapshot) -> None:
+        """Make a snapshot the present one; nothing happens if `before` is not."""
+        assert after.manifest is not None
+        self.check_writable()
+        if not self.holds(before):  # a lock that was lost, say: what another wrote is not written over
             raise StorageError(f"{self.folder} was changed by another writer; open the index again")
-        manifest = self._manifest.next(next_id=snapshot.next_id, segments=tuple(_entry(s) for s in stored))
-        manifest.write(self.folder, self._manifest)
-        self._manifest = manifest
+        after.manifest.write(self.folder, before.manifest)
+        self._generation = after.manifest.generation
         self._saved.clear()
-        return replace(snapshot, segments=stored)
+
+    def holds(self, snapshot: Snapshot) -> bool:
+        """Whether a snapshot is the present one."""
+        return read_manifest(self.folder) == snapshot.manifest
 
     def _with_deletions(self, segment: Segment) -> Segment:
         if not len(segment.deleted) or segment.deleted_file is not None:
@@ -172,25 +247,24 @@ class FolderStore:
         return replace(segment, deleted_file=self._write("deleted", *segment.pack_deleted()))
 
     def forget(self) -> None:
-        """Drop what was saved and not committed."""
-        try:
+        """Drop what was saved and not published."""
+        if self._process != os.getpid():  # what a fork knows of belongs to its parent
+            return
+        with contextlib.suppress(FormatError, StorageError):  # the next change does it
             named = read_manifest(self.folder).files()  # the new one, if the old could not be put back
             for name in self._saved:
                 if name not in named:
                     discard(self.folder / name)
-        except (FormatError, StorageError):  # the next commit does it
-            pass
         self._saved.clear()
 
-    def clean(self) -> None:
-        """Remove files that no manifest names: of states before this one, or left by a crash."""
-        named = self._manifest.files()
-        try:
+    def clean(self, snapshot: Snapshot) -> None:
+        """Remove files that a snapshot, the present one, does not name: of states before it, or left by a crash."""
+        assert snapshot.manifest is not None
+        named = snapshot.manifest.files()
+        with contextlib.suppress(OSError):  # the next change tries again
             for name in os.listdir(self.folder):
                 if _is_ours(name) and name not in named:
                     discard(self.folder / name)
-        except OSError:  # the next commit tries again
-            pass
 
     def verify(self) -> None:
         """Read every byte again and compare: manifest, codec, arrays, and that ids are distinct."""
@@ -202,18 +276,10 @@ class FolderStore:
             raise UnsupportedError("the index is open read_only; open it without to change it")
         if self._process != os.getpid():
             raise UnsupportedError("the index was opened for writing before a fork; its parent writes to it")
-        self._check_place()
-
-    def _check_place(self) -> None:
-        """Raise if the folder is not the one that was locked: whoever made another there writes to it."""
-        if self._lock is not None and _identity(self.folder / LOCK) != self._locked:
+        if self._lock is None:
+            raise UnsupportedError("the index is closed; open it again to change it")
+        if _identity(self.folder / LOCK) != self._locked:  # whoever made another folder there writes to it
             raise StorageError(f"{self.folder} was removed or replaced since it was opened; open the index again")
-
-    def bytes_on_disk(self) -> int:
-        """All files that the manifest names, and itself."""
-        manifest = self._manifest
-        files = [manifest.codec, *(s.codes for s in manifest.segments), *(s.deleted for s in manifest.segments)]
-        return sum(file.size for file in files if file is not None) + len(manifest.dumps())
 
     def close(self) -> None:
         """Let others write."""
@@ -227,23 +293,27 @@ def _entry(segment: Segment) -> SegmentEntry:
     return SegmentEntry(segment.file, segment.rows, segment.deleted_file, len(segment.deleted))
 
 
-def new_folder(path: Path) -> None:
+def _new_folder(path: Path) -> None:
     """Make the folder of a new index; it must not hold anything else."""
     try:
         path.mkdir(parents=False, exist_ok=True)
-        others = [name for name in os.listdir(path) if not _is_ours(name) and name != LOCK]
+        names = os.listdir(path)
     except OSError as error:
         raise StorageError(f"path = {str(path)!r}: {error}") from error
-    if NAME in others:
+    if NAME in names:
         raise InputError(f"path = {str(path)!r} is an index already; open it, or remove it first")
-    if others:
+    if any(FILES.fullmatch(name) for name in names):
+        raise InputError(
+            f"path = {str(path)!r} holds files of an index, but no {NAME}; put it back from a copy, or remove them"
+        )
+    if any(not name.startswith(TEMPORARY) and name != LOCK for name in names):
         raise InputError(f"path = {str(path)!r} is a folder with other files in it; choose another")
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
     """What tells a file from any other while it is open; None if there is none."""
     try:
-        found = path.stat()
+        found = path.lstat()
     except OSError:
         return None
     return found.st_dev, found.st_ino
@@ -251,18 +321,3 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 def _is_ours(name: str) -> bool:
     return name.startswith(TEMPORARY) or FILES.fullmatch(name) is not None
-
-
-def _lock(folder: Path) -> "BaseFileLock":
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(folder / LOCK, timeout=0)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise LockedError(
-            f"{folder} is open for writing elsewhere; close it there, or open it with read_only=True"
-        ) from None
-    except OSError as error:
-        raise StorageError(f"{folder} cannot be locked for writing: {error}") from error
-    return lock

@@ -4,8 +4,8 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from antisparse._arrays import file_path
-from antisparse.datasets._atomic import replacing
+from antisparse._arrays import path_of
+from antisparse._files import replacing
 from antisparse.errors import InputError, MissingDependencyError, StorageError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _LOOKS = {
 
 def picture_path(path: str | Path) -> Path:
     """`path`, once it is sure that a picture can be drawn of that name."""
-    place = file_path(path)
+    place = path_of(path)
     if place.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise InputError(f"picture {str(path)!r}: its name must end in .png, .svg or .pdf")
     try:
