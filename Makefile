@@ -6,7 +6,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(shell find src native -type f -not -n
 NATIVE := $(shell find native -name '*.cpp' -o -name '*.hpp')
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo paper test test-long lint format stubs bench bench-recall bench-smoke sanitize clean help
+.PHONY: demo paper test test-long test-lowest lint format stubs bench bench-recall bench-smoke sanitize clean help
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/:/' | column -t -s:
@@ -23,6 +23,9 @@ test: $(VENV)/with-test  ## the whole test suite
 test-long: $(VENV)/with-test  ## the index killed 1,000 times, every bit flipped, 500,000 files mutated (half an hour)
 	ANTISPARSE_CRASHES=1000 ANTISPARSE_FLIPS=1 ANTISPARSE_MUTATIONS=500000 \
 	  $(BIN)/python -m pytest -n auto tests/index/test_crash.py tests/index/test_damage.py
+
+test-lowest: $(VENV)-lowest/with-test  ## the whole test suite on the lowest versions of all dependencies
+	$(VENV)-lowest/bin/python -m pytest -n auto
 
 lint: $(VENV)/with-lint  ## ruff, mypy, clang-format, the import direction, the native module's stub
 	$(BIN)/ruff check .
@@ -67,9 +70,9 @@ sanitize: $(VENV)-sanitize/with-test  ## the native tests under sanitizers
 	  -k "not 10000 and not 1000_problems"
 
 clean:  ## remove everything that was made
-	rm -rf .venv .venv-sanitize build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-sanitize .venv-lowest build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-$(VENV)/bin/python $(VENV)-sanitize/bin/python:
+$(VENV)/bin/python $(VENV)-sanitize/bin/python $(VENV)-lowest/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "antisparse needs Python 3.11 or later; name one with: make PYTHON=python3.12 ..."; exit 1; }
 	$(PYTHON) -m venv $(@D)/..
@@ -82,4 +85,11 @@ $(VENV)/with-%: $(SOURCES) | $(VENV)/bin/python
 $(VENV)-sanitize/with-test: $(SOURCES) | $(VENV)-sanitize/bin/python
 	$(VENV)-sanitize/bin/python -m pip --disable-pip-version-check install --quiet \
 	  -C cmake.define.ANTISPARSE_SANITIZE=ON ".[test]"
+	@touch $@
+
+# The pyparsing of its time: with a newer one matplotlib's oldest warns, and warnings are errors.
+$(VENV)-lowest/with-test: $(SOURCES) | $(VENV)-lowest/bin/python
+	$(VENV)-lowest/bin/python -m pip --disable-pip-version-check install --quiet "uv>=0.5"
+	echo "pyparsing<3.3" | $(VENV)-lowest/bin/python -m uv pip install --quiet --python $(VENV)-lowest/bin/python \
+	  --resolution lowest-direct --constraint - --refresh-package antisparse --reinstall-package antisparse ".[test]"
 	@touch $@

@@ -260,6 +260,9 @@ def _bar(name: str, progress: bool) -> Iterator[Callable[[int, int | None], None
     from rich.console import Console
 
     console = Console(stderr=True)
+    if not (progress and console.is_terminal):  # one that is switched off still ends its line
+        yield lambda done, total: None
+        return
     columns = (
         rich_progress.TextColumn("{task.description}"),
         rich_progress.BarColumn(),
@@ -267,6 +270,6 @@ def _bar(name: str, progress: bool) -> Iterator[Callable[[int, int | None], None
         rich_progress.TransferSpeedColumn(),
         rich_progress.TimeRemainingColumn(),
     )
-    with rich_progress.Progress(*columns, console=console, disable=not (progress and console.is_terminal)) as bar:
+    with rich_progress.Progress(*columns, console=console) as bar:
         task = bar.add_task(name, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
