@@ -1,6 +1,7 @@
 """Files: written whole or not at all, read without trust. All that this library writes goes through here."""
 
 import contextlib
+import errno
 import os
 import secrets
 import stat
@@ -110,7 +111,7 @@ def open_regular(path: Path) -> Iterator[tuple[BinaryIO, int]]:
     except AntisparseError:
         raise
     except FileNotFoundError:
-        raise MissingFileError(f"{path}: there is no such file") from None
+        raise MissingFileError(errno.ENOENT, "there is no such file", str(path)) from None
     except IsADirectoryError:
         raise FormatError(f"{path} is not a regular file") from None
     except OSError as error:

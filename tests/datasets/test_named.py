@@ -175,7 +175,9 @@ WHOLE = packed(MEMBERS)
 
 
 @pytest.mark.parametrize(
-    "archive", [WHOLE[:3000], WHOLE[:-30], WHOLE[:3000] + b"!" * 50 + WHOLE[3050:], b"no archive at all", b""]
+    "archive",
+    [WHOLE[:3000], WHOLE[:-30], WHOLE[:3000] + b"!" * 50 + WHOLE[3050:], b"no archive at all", b""],
+    ids=["cut early", "cut late", "overwritten", "no archive", "empty"],  # the bytes of an archive hold the time
 )
 def test_a_damaged_archive_is_a_format_error(tmp_path, archive: bytes) -> None:
     path = tmp_path / "x.tar.gz"
