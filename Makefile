@@ -6,7 +6,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(shell find src native -type f -not -n
 NATIVE := $(shell find native -name '*.cpp' -o -name '*.hpp')
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo paper test test-long test-lowest lint format stubs bench bench-recall bench-smoke sanitize clean help
+.PHONY: demo paper test test-long fuzz test-lowest lint format stubs bench bench-recall bench-smoke sanitize clean help
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/:/' | column -t -s:
@@ -23,6 +23,13 @@ test: $(VENV)/with-test  ## the whole test suite
 test-long: $(VENV)/with-test  ## the index killed 1,000 times, every bit flipped, 1,000,000 files mutated (half an hour)
 	ANTISPARSE_CRASHES=1000 ANTISPARSE_FLIPS=1 ANTISPARSE_MUTATIONS=500000 ANTISPARSE_FUZZ=500000 \
 	  $(BIN)/python -m pytest -n auto tests/index/test_crash.py tests/index/test_damage.py tests/fuzz
+
+# Led by coverage, ten minutes a reader, then mutations that were never drawn before.
+fuzz: $(VENV)/with-fuzz  ## every reader of files fuzzed for hours; MINUTES=10 a reader, FILES=5000000 mutated
+	for reader in $$(PYTHONPATH=tests/fuzz $(BIN)/python -c 'import readers; print(*readers.READERS)'); do \
+	  PYTHONPATH=tests $(BIN)/python tests/fuzz/guided.py $$reader out/fuzz $$((60 * $(or $(MINUTES),10))) || exit 1; \
+	done
+	ANTISPARSE_FUZZ=$(or $(FILES),5000000) ANTISPARSE_FUZZ_SEED=$$(date +%s) $(BIN)/python -m pytest -n auto tests/fuzz
 
 test-lowest: $(VENV)-lowest/with-test  ## the whole test suite on the lowest versions of all dependencies
 	$(VENV)-lowest/bin/python -m pytest -n auto

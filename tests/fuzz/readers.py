@@ -51,7 +51,7 @@ READERS: dict[str, tuple[Callable[[Path], None], list[str]]] = {
     "ibin": (_vectors, ["x.ibin"]),
     "npy": (_vectors, ["x.npy", "fortran.npy", "version2.npy"]),
     "hdf5": (_vectors, ["contiguous.h5", "chunked.h5", "compact.h5", "linked.h5"]),
-    "data set": (_dataset, ["dataset.h5"]),
+    "dataset": (_dataset, ["dataset.h5"]),
     "parquet": (_vectors, ["x.parquet", "lists.parquet"]),
     "ids": (_ids, ["ids.npy", "mask.npy"]),
     "text": (_ids, ["ids.txt"]),
