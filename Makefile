@@ -20,9 +20,9 @@ paper: $(VENV)/with-plot  ## every experiment of the paper; DATA=sift1m, siftsma
 test: $(VENV)/with-test  ## the whole test suite
 	$(BIN)/python -m pytest -n auto
 
-test-long: $(VENV)/with-test  ## the index killed 1,000 times, every bit flipped, 1,000,000 files mutated (half an hour)
-	ANTISPARSE_CRASHES=1000 ANTISPARSE_FLIPS=1 ANTISPARSE_MUTATIONS=500000 ANTISPARSE_FUZZ=500000 \
-	  $(BIN)/python -m pytest -n auto tests/index/test_crash.py tests/index/test_damage.py tests/fuzz
+test-long: $(VENV)/with-test  ## the index killed 1,000 and interrupted 50,000 times, every bit flipped, 1,000,000 files mutated (an hour)
+	ANTISPARSE_CRASHES=1000 ANTISPARSE_FLIPS=1 ANTISPARSE_MUTATIONS=500000 ANTISPARSE_FUZZ=500000 ANTISPARSE_INTERRUPTS=50000 \
+	  $(BIN)/python -m pytest -n auto tests/index/test_crash.py tests/index/test_damage.py tests/index/test_interrupts.py tests/fuzz
 
 # Led by coverage, ten minutes a reader, then mutations that were never drawn before.
 fuzz: $(VENV)/with-fuzz  ## every reader of files fuzzed for hours; MINUTES=10 a reader, FILES=5000000 mutated

@@ -32,7 +32,7 @@ def operations(seed, model):
             model.put(model.encode(X), model.next_id + np.arange(len(X)))
             yield kind, lambda index, X=X: index.add(X), model
         elif kind == "own":
-            free = random.permutation(np.setdiff1d(np.arange(3 * model.next_id + 100), model.ids))[: len(X)]
+            free = random.permutation(np.setdiff1d(np.arange(6000), model.ids))[: len(X)]  # more than are ever there
             model.put(model.encode(X), free)
             yield kind, lambda index, X=X, free=free: index.add(iter([X[:3], X[3:]]), free), model
         elif kind == "update":
@@ -315,3 +315,47 @@ def test_a_system_that_writes_a_little_at_a_time(tmp_path, monkeypatch: pytest.M
             model.put(model.encode(POOL), index.add(POOL))
         with Index.open(tmp_path / name, verify=True) as index:
             check_holds(index, model)
+
+
+class RecordingOS:
+    """The module `os`, which writes down what is brought to the disk, and in which order."""
+
+    def __init__(self):
+        self.events = []
+
+    def __getattr__(self, name):
+        real = getattr(os, name)
+        if name == "fsync":
+            return lambda descriptor: (self.events.append(("sync", os.fstat(descriptor).st_ino)), real(descriptor))
+        if name == "replace":
+            return lambda source, target: (self.events.append(("name", target.name)), real(source, target))
+        return real
+
+
+@pytest.mark.parametrize("name", [*OPERATIONS, "save"])
+def test_what_a_manifest_names_is_on_the_disk_before_it(
+    tmp_path, monkeypatch: pytest.MonkeyPatch, held, name: str
+) -> None:
+    """What a loss of power may take is what was not yet synced: never a file that the manifest on the disk names."""
+    path = tmp_path / "index"
+    index, _ = held(path)
+    before = set(os.listdir(path))
+    recorder = RecordingOS()
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "os", recorder)
+        if name == "save":
+            before, path = set(), tmp_path / "copy"
+            index.save(path)
+        else:
+            OPERATIONS[name](index)
+    events, folder = recorder.events, ("sync", os.stat(path).st_ino)
+    change = events.index(("name", "manifest.json"))
+    new = set(read_manifest(path).files()) - before
+    assert new or name == "everything"
+    named = [events.index(("name", file)) for file in new]
+    for file, at in zip(new, named, strict=True):
+        assert ("sync", os.stat(path / file).st_ino) in events[:at]  # its bytes before its name
+    assert folder in events[max(named, default=0) : change]  # all names before the change
+    assert ("sync", os.stat(path / "manifest.json").st_ino) in events[:change]
+    assert folder in events[change:]  # and the change before it is acknowledged
+    index.close()

@@ -18,7 +18,17 @@ from hypothesis import strategies as st
 from models import NAMES, POOL, QUERIES, Model, assert_same, check_holds, check_search, searches
 from sklearn.base import clone
 
-from antisparse import AntisparseError, CodeBase, Index, InputError, InputTypeError, LearnedEncoder, LSHEncoder, Split
+from antisparse import (
+    AntisparseError,
+    CodeBase,
+    Codec,
+    Index,
+    InputError,
+    InputTypeError,
+    LearnedEncoder,
+    LSHEncoder,
+    Split,
+)
 
 OTHERS = zoo.vectors(400, 11)[:, ::-1] * np.linspace(0.2, 5, 10) - 9  # nothing like what the zoo was fitted on
 METRICS = ("l2", "cosine", "ip")
@@ -286,3 +296,18 @@ def test_vectors_that_are_used_again_within_a_batch_are_stored_right() -> None:
 
     index.add(parts())
     np.testing.assert_array_equal(index.codes(np.arange(150)), zoo.codec("signs").encode(POOL))
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("size", [1e-100, 1e100, 1e139])
+def test_what_is_fitted_to_vectors_of_any_size_can_be_opened_again(tmp_path, metric: str, size: float) -> None:
+    X = POOL * size
+    splits = [Split("signs", cells=2, bias="nibble"), Split("signs", cells=2, bias="byte"), Split("codebooks")]
+    for number, split in enumerate(splits):
+        codec = LearnedEncoder(4, split=split, metric=metric, effort=1, random_state=0).fit(X).codec_
+        assert Codec.from_bytes(codec.to_bytes()) == codec  # every number of it is finite
+        with Index.create(tmp_path / str(number), codec) as index:
+            index.add(X)
+        with Index.open(tmp_path / str(number), verify=True) as opened:
+            distances, ids = opened.search(X[:5], 3)
+            assert np.isfinite(distances).all() and (ids >= 0).all()

@@ -56,6 +56,7 @@ def test_an_interrupted_operation_is_made_or_not_made(in_memory, name: str) -> N
             count += check_save(index, model, in_memory / "copy", lengths, random)
             continue
         kind, operation, after = next(changes)
+        before = index.snapshot.manifest
         was = interrupted(partial(operation, index), kind, lengths, random)
         count += was
         with Index.open(path, read_only=True, verify=count % 10 == 0) as disk:
@@ -68,7 +69,7 @@ def test_an_interrupted_operation_is_made_or_not_made(in_memory, name: str) -> N
             check_holds(index, after)
             assert index.snapshot.next_id == disk.snapshot.next_id == after.next_id
             assert index.snapshot.manifest == disk.snapshot.manifest
-        if not was:
+        if not was and index.snapshot.manifest != before:  # a change cleans up; there may be none to make
             assert not strays(path)
         if len(after.rows) > 400:
             after = after.copy()

@@ -1,5 +1,9 @@
+import os
+import shutil
+import signal
 import tempfile
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +18,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from interrupts import Interrupter
 from models import (
     METRICS,
     NAMES,
@@ -25,22 +30,33 @@ from models import (
     check_probes,
     check_search,
     fitted,
+    forked_threads,
 )
 from zoo import methods
 
-from antisparse import Index, InputError, UnsupportedError
+from antisparse import Index, InputError, LockedError, StorageError, UnsupportedError
 
 picks = st.lists(st.integers(0, len(POOL) - 1), max_size=12) | st.integers(20, 70).map(lambda n: list(range(n)))
 seeds = st.integers(0, 2**32 - 1)
 ways = st.sampled_from(["default", "own", "codes", "iterator"])
+deeds = st.tuples(st.integers(0, 3), picks, ways, seeds)  # what, and what with
 
 
 class Failure(Exception):
     pass
 
 
+def overwritten(*arrays):
+    """A caller uses its arrays again: nothing of the index may be a view of them."""
+    for array in arrays:
+        array[...] = 99
+
+
 class Machine(RuleBasedStateMachine):
-    """An index and a dictionary, changed alike; readers, each with the dictionary of when it was opened."""
+    """An index and a dictionary, changed alike; readers, each with the dictionary of when it was opened.
+
+    Every array that is passed is overwritten after the call, also while a batch is open.
+    """
 
     on_disk = True
 
@@ -51,6 +67,7 @@ class Machine(RuleBasedStateMachine):
         self.model = Model(name, metric)
         self.index = Index.create(self.path, fitted(name, metric))
         self.readers = []
+        self.stale = []
 
     def teardown(self):
         if hasattr(self, "folder"):
@@ -67,28 +84,56 @@ class Machine(RuleBasedStateMachine):
 
     def do_add(self, model, picked, way, seed):
         X, random = POOL[picked], np.random.default_rng(seed)
+        codes = model.encode(X)
         ids = random.permutation(np.setdiff1d(np.arange(4000), model.ids))[: len(X)]
+        given, rows = ids.astype(np.uint16 if way == "codes" else np.int64), codes.copy()
         if way == "default":
             ids = model.next_id + np.arange(len(X))
             returned = self.index.add(X)
         elif way == "own":
-            returned = self.index.add(X, ids)
+            returned = self.index.add(X, given)
         elif way == "codes":
-            returned = self.index.add_codes(model.encode(X), ids.astype(np.uint16))
+            returned = self.index.add_codes(rows, given)
         else:
-            returned = self.index.add((X[at : at + 5] for at in range(0, len(X), 5)), ids.tolist())
+            returned = self.index.add(self.reused(X), given)
         assert returned.dtype == np.int64
         np.testing.assert_array_equal(returned, ids)
-        model.put(model.encode(X), ids)
+        overwritten(X, rows, given, returned)
+        model.put(codes, ids)
+
+    def reused(self, X):
+        """Parts of an array, all in the same buffer."""
+        buffer = np.empty_like(X[:5])
+        for at in range(0, len(X), 5):
+            part = buffer[: len(X) - at]
+            part[...] = X[at : at + 5]
+            yield part
+            overwritten(part)
 
     def do_update(self, model, ids, seed):
-        X = np.random.default_rng(seed).permutation(POOL)[: len(ids)]
-        self.index.update(X, ids)
-        model.put(model.encode(X), ids)
+        X, given = np.random.default_rng(seed).permutation(POOL)[: len(ids)], ids.copy()
+        codes = model.encode(X)
+        self.index.update(X, given)
+        overwritten(X, given)
+        model.put(codes, ids)
 
     def do_remove(self, model, ids):
-        self.index.remove(ids)
+        given = ids.copy()
+        self.index.remove(given)
+        overwritten(given)
         model.drop(ids)
+
+    def do(self, model, kind, picked, way, seed):
+        """One of them, or to compact."""
+        ids = np.random.default_rng(seed).permutation(model.ids)[:5]
+        if kind == 0:
+            self.do_add(model, picked, way, seed)
+        elif kind == 1:
+            self.do_update(model, ids, seed)
+        elif kind == 2:
+            self.do_remove(model, ids)
+        else:
+            self.index.compact()
 
     @rule(picked=picks, way=ways, seed=seeds)
     def add(self, picked, way, seed):
@@ -102,22 +147,120 @@ class Machine(RuleBasedStateMachine):
     def remove(self, seed, most):
         self.do_remove(self.model, self.some(seed, most))
 
-    @rule(parts=st.lists(st.tuples(picks, ways, seeds, st.integers(0, 2)), max_size=5), fails=st.booleans())
-    def batch(self, parts, fails):
+    @rule(parts=st.lists(deeds, max_size=5), fails=st.booleans(), closes=st.booleans())
+    def batch(self, parts, fails, closes):
         model = self.model.copy()
         with suppress(Failure), self.index.batch():
-            for picked, way, seed, kind in parts:
-                if kind == 0:
-                    self.do_add(model, picked, way, seed)
-                ids = np.random.default_rng(seed).permutation(model.ids)[:5]
-                if kind == 1:
-                    self.do_update(model, ids, seed)
-                elif kind == 2:
-                    self.do_remove(model, ids)
+            for deed in parts:
+                self.do(model, *deed)
             check_holds(self.index, self.model)  # not yet
+            if closes:
+                with pytest.raises(UnsupportedError, match="leave the batch first"):
+                    self.index.close()
             if fails:
                 raise Failure
             self.model = model
+
+    @rule(parts=st.lists(deeds, min_size=1, max_size=3), batch=st.booleans(), share=st.floats(0, 1))
+    def interrupted(self, parts, batch, share):
+        """Ctrl-C at any line: what was done is done on the disk and in memory, or in neither."""
+        models, over = [self.model.copy()], []
+
+        def work():
+            for deed in parts:
+                models.append(models[-1].copy())
+                self.do(models[-1], *deed)
+            over.append(True)
+
+        with Interrupter(int(share * 800 * len(parts))) as tracer:
+            try:
+                if batch:
+                    with self.index.batch():
+                        work()
+                else:
+                    work()
+            except KeyboardInterrupt:
+                assert tracer.raised
+        if not tracer.raised:
+            states = [models[-1]]
+        elif batch:  # all of it, or nothing
+            states = [models[0], *models[-1:] * len(over)]
+        elif over or len(models) == 1:
+            states = [models[-1]]
+        else:  # the model was not told of the last one
+            states = [models[-2], self.after(models[-2].copy(), *parts[len(models) - 2])]
+        found = Index.open(self.path, read_only=True) if self.on_disk else self.index
+        self.model = next(model for model in states if self.is_state(found, model))
+        check_holds(self.index, self.model)
+
+    def after(self, model, kind, picked, way, seed):
+        """What the model is after an operation."""
+        index, self.index = self.index, Index.create(None, model.codec)
+        try:
+            self.index.add_codes(model.codes(model.ids), model.ids)
+            self.index._writer.snapshot = replace(self.index.snapshot, next_id=model.next_id)
+            self.do(model, kind, picked, way, seed)
+        finally:
+            self.index = index
+        return model
+
+    @staticmethod
+    def is_state(index, model):
+        return (
+            index.snapshot.next_id == model.next_id
+            and np.array_equal(index.ids, model.ids)
+            and np.array_equal(index.codes(model.ids), model.codes(model.ids))
+        )
+
+    @precondition(lambda self: self.on_disk)
+    @rule(name=st.sampled_from(NAMES), moved=st.booleans(), picked=picks)
+    def recreated(self, name, moved, picked):
+        """Someone makes another index in the place of this one; its writer must not touch that."""
+        if moved:
+            self.path.rename(self.path.with_name(f"moved-{len(os.listdir(self.folder.name))}"))
+        else:
+            shutil.rmtree(self.path)
+        self.stale = [*self.stale, (self.index, self.model)][-2:]
+        self.model = Model(name)
+        self.index = Index.create(self.path, self.model.codec)
+        self.model.put(self.model.encode(POOL[picked]), self.index.add(POOL[picked]))
+
+    @precondition(lambda self: self.stale)
+    @rule()
+    def stale_writer(self):
+        for index, model in self.stale:
+            with pytest.raises(StorageError, match="removed or replaced"):
+                index.add(POOL[:3])
+            with pytest.raises(StorageError, match="removed or replaced"), index.batch():
+                index.remove(model.ids)
+            check_holds(index, model)  # what it has it still finds
+
+    @precondition(lambda self: hasattr(os, "fork"))
+    @rule(deed=deeds)
+    def forked(self, deed):
+        """A child finds what is there, writes nothing to the folder of its parent, and does not give away its lock."""
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                signal.alarm(60)
+                if self.on_disk:
+                    with pytest.raises(UnsupportedError, match="its parent writes to it"):
+                        self.index.add(POOL[:3])
+                else:
+                    self.do(self.model, *deed)  # to a copy of its own
+                check_holds(self.index, self.model)
+                for reader, _ in self.readers:
+                    reader.refresh()
+                    check_holds(reader, self.model)
+                self.index.close()
+                if self.on_disk:
+                    with pytest.raises(LockedError):
+                        Index.open(self.path)
+                status = 0
+            finally:
+                os._exit(status)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
     @rule(seed=seeds)
     def refused(self, seed):
@@ -214,10 +357,12 @@ class Machine(RuleBasedStateMachine):
     @invariant()
     def holds(self):
         if hasattr(self, "index"):
-            for index, model in [(self.index, self.model), *self.readers]:
+            for index, model in [(self.index, self.model), *self.readers, *self.stale]:
                 check_holds(index, model)
 
 
+@forked_threads
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # what an interrupt left open is closed
 @pytest.mark.parametrize("on_disk", [True, False])
 def test_an_index_is_a_dictionary(on_disk: bool) -> None:
     machine = type("Machine", (Machine,), {"on_disk": on_disk})

@@ -72,6 +72,7 @@ class Manifest:
                 write_file(folder / NAME, [before.dumps()])
             else:
                 (folder / NAME).unlink(missing_ok=True)
+            sync_folder(folder)  # before the files that the new one names are removed
             raise
 
     def next(self, **changes: Any) -> "Manifest":

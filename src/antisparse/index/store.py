@@ -118,6 +118,7 @@ class FolderStore:
             sync_folder(self.folder)
             sync_folder(self.folder.absolute().parent)
             manifest = Manifest(entry, next_id=next_id, segments=tuple(map(_entry, stored)))
+            self.check_writable()
             self._saved.insert(0, NAME)
             manifest.write(self.folder, None)
         except BaseException:
