@@ -6,7 +6,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(shell find src native -type f -not -n
 NATIVE := $(shell find native -name '*.cpp' -o -name '*.hpp')
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo paper test test-long lint format stubs bench bench-recall bench-smoke sanitize tsan clean help
+.PHONY: demo paper test test-long fuzz test-lowest lint format stubs bench bench-recall bench-embeddings bench-smoke sanitize tsan clean help
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/:/' | column -t -s:
@@ -20,9 +20,19 @@ paper: $(VENV)/with-plot  ## every experiment of the paper; DATA=sift1m, siftsma
 test: $(VENV)/with-test  ## the whole test suite
 	$(BIN)/python -m pytest -n auto
 
-test-long: $(VENV)/with-test  ## the index killed 1,000 and interrupted 50,000 times, every bit flipped, 500,000 files mutated (an hour)
-	ANTISPARSE_CRASHES=1000 ANTISPARSE_FLIPS=1 ANTISPARSE_MUTATIONS=500000 ANTISPARSE_INTERRUPTS=50000 \
-	  $(BIN)/python -m pytest -n auto tests/index/test_crash.py tests/index/test_damage.py tests/index/test_interrupts.py
+test-long: $(VENV)/with-test  ## the index killed 1,000 and interrupted 50,000 times, every bit flipped, 1,000,000 files mutated (an hour)
+	ANTISPARSE_CRASHES=1000 ANTISPARSE_FLIPS=1 ANTISPARSE_MUTATIONS=500000 ANTISPARSE_FUZZ=500000 ANTISPARSE_INTERRUPTS=50000 \
+	  $(BIN)/python -m pytest -n auto tests/index/test_crash.py tests/index/test_damage.py tests/index/test_interrupts.py tests/fuzz
+
+# Led by coverage, ten minutes a reader, then mutations that were never drawn before.
+fuzz: $(VENV)/with-fuzz  ## every reader of files fuzzed for hours; MINUTES=10 a reader, FILES=5000000 mutated
+	for reader in $$(PYTHONPATH=tests/fuzz $(BIN)/python -c 'import readers; print(*readers.READERS)'); do \
+	  PYTHONPATH=tests $(BIN)/python tests/fuzz/guided.py $$reader out/fuzz $$((60 * $(or $(MINUTES),10))) || exit 1; \
+	done
+	ANTISPARSE_FUZZ=$(or $(FILES),5000000) ANTISPARSE_FUZZ_SEED=$$(date +%s) $(BIN)/python -m pytest -n auto tests/fuzz
+
+test-lowest: $(VENV)-lowest/with-test  ## the whole test suite on the lowest versions of all dependencies
+	$(VENV)-lowest/bin/python -m pytest -n auto
 
 lint: $(VENV)/with-lint  ## ruff, mypy, clang-format, the import direction, the native module's stub
 	$(BIN)/ruff check .
@@ -74,9 +84,9 @@ tsan: $(VENV)-tsan/with-test  ## the tests of threads under the thread sanitizer
 	  setarch -R $(VENV)-tsan/bin/python -m pytest -q --capture=sys -p no:xdist -p no:cacheprovider tests/test_threads.py
 
 clean:  ## remove everything that was made
-	rm -rf .venv .venv-sanitize .venv-tsan build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-sanitize .venv-tsan .venv-lowest build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-$(VENV)/bin/python $(VENV)-sanitize/bin/python $(VENV)-tsan/bin/python:
+$(VENV)/bin/python $(VENV)-sanitize/bin/python $(VENV)-tsan/bin/python $(VENV)-lowest/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "antisparse needs Python 3.11 or later; name one with: make PYTHON=python3.12 ..."; exit 1; }
 	$(PYTHON) -m venv $(@D)/..
@@ -91,4 +101,11 @@ $(VENV)-tsan/with-test: SANITIZERS = thread
 $(VENV)-sanitize/with-test $(VENV)-tsan/with-test: $(VENV)-%/with-test: $(SOURCES) | $(VENV)-%/bin/python
 	$(VENV)-$*/bin/python -m pip --disable-pip-version-check install --quiet \
 	  -C cmake.define.ANTISPARSE_SANITIZE=$(SANITIZERS) ".[test]"
+	@touch $@
+
+# The pyparsing of its time: with a newer one matplotlib's oldest warns, and warnings are errors.
+$(VENV)-lowest/with-test: $(SOURCES) | $(VENV)-lowest/bin/python
+	$(VENV)-lowest/bin/python -m pip --disable-pip-version-check install --quiet "uv>=0.5"
+	echo "pyparsing<3.3" | $(VENV)-lowest/bin/python -m uv pip install --quiet --python $(VENV)-lowest/bin/python \
+	  --resolution lowest-direct --constraint - --refresh-package antisparse --reinstall-package antisparse ".[test]"
 	@touch $@

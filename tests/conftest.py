@@ -3,8 +3,13 @@
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from antisparse import _core
+
+# Tests measure no time: a machine may be busy.
+settings.register_profile("antisparse", deadline=None)
+settings.load_profile("antisparse")
 
 
 def _available() -> list[str]:

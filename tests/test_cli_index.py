@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from antisparse import Codec, Index, LearnedEncoder
-from antisparse.cli import _shared, main
+from antisparse.cli import main
 from antisparse.datasets import Dataset, read_vectors, write_dataset, write_vectors
 from antisparse.evaluation import exact_neighbors, intersection_recall, recall_at
 
@@ -273,11 +273,15 @@ def test_large_sets_get_cells(here: Path, monkeypatch: pytest.MonkeyPatch, capsy
         (["build", "gone.npy", "-o", "new"], 2, "VECTORS gone.npy: there is no such file or folder"),
         (["build", "base.xyz", "-o", "new"], 2, "suffix '.xyz'"),
         (["build", "cut.fvecs", "-o", "new"], 1, "truncated"),
-        (["build", "none.fbin", "-o", "new"], 2, "VECTORS has no vectors to learn from"),
+        (["build", "none.fbin", "-o", "new"], 2, "VECTORS has no rows; an index is learned from vectors"),
         (["build", "nan.npy", "-o", "new"], 2, "VECTORS row 450, column 3 is nan"),
         (["build", "nan.npy", "-o", "new", "--learn", "more.fvecs"], 2, "VECTORS row 450, column 3 is nan"),
         (["build", "zero.npy", "-o", "new", "--metric", "cosine", "--train", "50"], 2, "VECTORS row 77 is zero"),
-        (["build", "base.fvecs", "-o", "new", "--learn", "wide.npy"], 2, "--learn has vectors of 9 dimensions"),
+        (
+            ["build", "base.fvecs", "-o", "new", "--learn", "wide.npy"],
+            2,
+            "--learn has vectors of 9 dimensions; those to add have 8",
+        ),
         (["build", "base.fvecs", "-o", "new", "--learn", "empty"], 1, "there is no file base.*"),
         (["build", "base.fvecs", "-o", "new", "--bytes", "0"], 2, "--bytes = 0"),
         (["build", "base.fvecs", "-o", "new", "--cells", "0"], 2, "--cells = 0"),
@@ -419,7 +423,7 @@ def test_what_is_stopped_half_way_leaves_nothing(
             raise error
         return encode(self, X, **options)
 
-    monkeypatch.setattr(_shared, "BATCH", 10)
+    monkeypatch.setattr("antisparse.index.build.BATCH", 10)
     monkeypatch.setattr("antisparse.index.writer._SEGMENT_ROWS", 10)  # so that some are on the disk by then
     monkeypatch.setattr(Codec, "encode", stopping)
     before = set(os.listdir()), content(here / "index")

@@ -2,7 +2,9 @@
 
 import numbers
 import os
-from collections.abc import Iterable, Iterator
+import reprlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +16,54 @@ from antisparse.errors import InputError, InputTypeError
 FloatArray = npt.NDArray[np.floating[Any]]
 Float64Array = npt.NDArray[np.float64]
 
+LARGEST = 1e140  # entry of a vector or a query whose square is far from overflow
+
+
+@contextmanager
+def renamed(**names: str) -> Iterator[None]:
+    """Errors within call an argument by the name that the caller knows: ``renamed(X="VECTORS")``."""
+    try:
+        yield
+    except (InputError, InputTypeError) as error:
+        word, space, rest = str(error).partition(" ")
+        if word not in names or not space:
+            raise
+        raise type(error)(f"{names[word]} {rest}", *error.args[1:]) from None
+
+
+def shown(value: Any) -> str:
+    """A value as messages show it: short, whatever it is."""
+    if isinstance(value, int) and abs(value) >= 10**40:  # Python refuses to write out an integer of thousands of digits
+        return f"an integer of {value.bit_length()} bits"
+    try:
+        return reprlib.repr(value)
+    except Exception:  # of the caller's own class
+        return f"a {type(value).__name__}"
+
 
 def plain_array(value: Any, name: str) -> npt.NDArray[Any]:
     """`value` as an array of any type and shape, without masked entries, each of its numbers where its type belongs.
 
     Arrays that stand at odd addresses (of packed records, or from a buffer) are copied: native code must not read them.
     """
-    if isinstance(value, np.ma.MaskedArray):
-        if np.ma.is_masked(value):
-            raise InputError(f"{name} has masked entries; fill or drop them first")
-        value = value.data
+    if _has_masked(value):
+        raise InputError(f"{name} has masked entries; fill or drop them first")
     if hasattr(value, "toarray"):
         raise InputTypeError(f"{name} is sparse ({type(value).__name__}); pass {name}.toarray()")
     try:
         return np.require(value, requirements="A")
-    except ValueError as error:  # ragged nested lists
+    except (ValueError, TypeError, OverflowError) as error:  # ragged nested lists, say
         raise InputError(f"{name} is not a rectangular array of numbers: {error}") from None
+
+
+def _has_masked(value: Any) -> bool:
+    """Whether an entry is masked; lists may hold masked arrays, of which numpy would take what is masked."""
+    if isinstance(value, np.ma.MaskedArray):
+        return bool(np.ma.is_masked(value))
+    if not isinstance(value, list | tuple):
+        return False
+    # Rows and numbers of one kind, which lists nearly always hold, need no look at each number.
+    return any(_has_masked(part) for part in value if isinstance(part, list | tuple | np.ma.MaskedArray))
 
 
 def real_array(value: Any, name: str, ndim: int) -> npt.NDArray[Any]:
@@ -39,6 +73,8 @@ def real_array(value: Any, name: str, ndim: int) -> npt.NDArray[Any]:
         raise InputError(f"{name}: Complex data not supported; pass its real and imaginary parts as columns")
     if array.dtype.kind not in "biuf":
         raise InputTypeError(f"{name} has dtype {array.dtype}; pass an array of floats or integers")
+    if array.dtype.itemsize > 8:
+        raise InputTypeError(f"{name} has dtype {array.dtype}, more than float64 holds; pass {name}.astype(float)")
     if array.ndim != ndim:
         hint = {1: "pass one vector at a time", 2: f"a single vector is {name}.reshape(1, -1)"}.get(ndim, "")
         raise InputError(f"{name} has shape {array.shape}; expected {ndim} dimension{'s' * (ndim > 1)} ({hint})")
@@ -61,11 +97,31 @@ def finite(array: npt.NDArray[Any], name: str, first_row: int = 0) -> None:
     raise InputError(f"{where} is {value}: {name} contains {kind}; drop or replace such vectors first")
 
 
+def moderate(array: npt.NDArray[Any], name: str) -> None:
+    """Raise if an entry of finite vectors is so large that sums of squares could overflow."""
+    if array.size and max(float(array.max()), -float(array.min())) > LARGEST:
+        row = int(np.argmax(np.abs(array).max(axis=1).astype(np.float64) > LARGEST))
+        raise InputError(f"{name} row {row} is too large: squares beyond {LARGEST:g} overflow; scale the vectors down")
+
+
 def float64_array(value: Any, name: str, ndim: int) -> Float64Array:
     """`value` as a finite, contiguous float64 array."""
     array = np.ascontiguousarray(real_array(value, name, ndim), dtype=np.float64)
     finite(array, name)
     return array
+
+
+def output_array(value: Any, name: str, shape: tuple[int, ...], given: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """`value`, if bytes of this shape can be written to it without touching the array that they are made from."""
+    plain = isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray)
+    if not plain or value.shape != shape or value.dtype != np.uint8:
+        raise InputError(f"{name} must be an array of uint8 of shape {shape}")
+    if not value.flags.writeable:
+        raise InputError(f"{name} is read-only; pass an array that can be written to")
+    if np.may_share_memory(value, given):
+        raise InputError(f"{name} lies in the memory of what is encoded; pass another array")
+    out: npt.NDArray[np.uint8] = value
+    return out
 
 
 def frozen_array(value: Any, name: str, ndim: int) -> Float64Array:
@@ -106,73 +162,104 @@ def chunks(
 def integer(value: Any, name: str, minimum: int, below: int = 2**31) -> int:
     """`value` as an int of at least `minimum`."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
-        raise InputTypeError(f"{name} must be an integer, not {type(value).__name__} ({value!r})")
+        raise InputTypeError(f"{name} must be an integer, not {type(value).__name__} ({shown(value)})")
     number = int(value)
     if number < minimum:
-        raise InputError(f"{name} = {number}; it must be at least {minimum}")
+        raise InputError(f"{name} = {shown(number)}; it must be at least {minimum}")
     if number >= below:
-        raise InputError(f"{name} = {number}; it must be below {below}")
+        raise InputError(f"{name} = {shown(number)}; it must be below {below}")
     return number
 
 
 def boolean(value: Any, name: str) -> bool:
     """`value` as a bool, if it is one."""
     if not isinstance(value, bool | np.bool_):
-        raise InputTypeError(f"{name} must be True or False, not {value!r}")
+        raise InputTypeError(f"{name} must be True or False, not {shown(value)}")
     return bool(value)
+
+
+def number(value: Any, name: str) -> float:
+    """`value` as a float: infinite beyond all that float64 holds, and never NaN."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+        raise InputTypeError(f"{name} must be a number, not {type(value).__name__} ({shown(value)})")
+    exact: Any = value
+    try:
+        found = float(exact)
+    except OverflowError:
+        return -np.inf if exact < 0 else np.inf
+    if np.isnan(found):
+        raise InputError(f"{name} = nan; it must be a number")
+    return found
 
 
 def finite_number(value: Any, name: str) -> float:
     """`value` as a finite float."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
-        raise InputTypeError(f"{name} must be a number, not {type(value).__name__} ({value!r})")
-    number = float(value)
-    if not np.isfinite(number):
-        raise InputError(f"{name} = {number}; it must be finite")
-    return number
+    found = number(value, name)
+    if not np.isfinite(found):
+        raise InputError(f"{name} = {shown(value)}; it must be finite, and fit float64")
+    return found
 
 
 def nonnegative(value: Any, name: str) -> float:
     """`value` as a float, finite and not negative."""
-    number = finite_number(value, name)
-    if number < 0:
-        raise InputError(f"{name} = {number}; it must be finite and at least 0")
-    return number
+    found = finite_number(value, name)
+    if found < 0:
+        raise InputError(f"{name} = {found}; it must be finite and at least 0")
+    return found
 
 
 def choice(value: Any, name: str, choices: Iterable[Any]) -> Any:
-    """`value`, if it is one of the choices."""
+    """The one of the choices, names or integers, that `value` is."""
     listed = tuple(choices)
-    if isinstance(value, np.ndarray | bool) or value not in listed:
-        raise InputError(f"{name} = {value!r}; choose one of {', '.join(map(repr, listed))}")
-    return value
+    if isinstance(value, str | numbers.Integral) and not isinstance(value, bool | np.bool_):
+        for one in listed:
+            if value == one:
+                return one
+    raise InputError(f"{name} = {shown(value)}; choose one of {', '.join(map(repr, listed))}")
 
 
 def float_dtype(value: Any, name: str) -> np.dtype[Any]:
     """`value` as float32 or float64."""
     try:
         dtype = np.dtype(value)
-    except TypeError:
-        raise InputTypeError(f"{name} = {value!r} is not a dtype; pass numpy.float32 or numpy.float64") from None
+    except (TypeError, ValueError, SyntaxError):
+        raise InputTypeError(f"{name} = {shown(value)} is not a dtype; pass numpy.float32 or numpy.float64") from None
     if dtype.newbyteorder("=") not in (np.float32, np.float64):
         raise InputError(f"{name} = {dtype}; the solver works in float32 or float64")
     native: np.dtype[Any] = np.dtype(dtype.type)
     return native
 
 
+def random_numbers(value: Any, name: str = "random_state") -> np.random.RandomState:
+    """A source of random numbers as scikit-learn has them: of a seed, the one given, or, for None, the global one."""
+    from sklearn.utils import check_random_state
+
+    if value is not None and not isinstance(value, np.random.RandomState):
+        value = integer(value, name, 0, 2**32)
+    generator: np.random.RandomState = check_random_state(value)
+    return generator
+
+
+def texts(value: Any, name: str) -> tuple[str, ...]:
+    """`value` as several strings."""
+    if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(one, str) for one in value):
+        raise InputTypeError(f"{name} must be a sequence of strings, not {shown(value)}")
+    return tuple(value)
+
+
 def path_of(value: Any, name: str = "path") -> Path:
     """`value` as a path that the system can be asked for."""
     if not isinstance(value, str | os.PathLike):
-        raise InputTypeError(f"{name} must be a string or a Path, not {type(value).__name__} ({value!r})")
+        raise InputTypeError(f"{name} must be a string or a Path, not {type(value).__name__} ({shown(value)})")
     text = os.fspath(value)
     if not isinstance(text, str):
         raise InputTypeError(f"{name} must be a string or a Path, not one of bytes; pass os.fsdecode({name})")
     try:
         encoded = os.fsencode(text)
     except UnicodeEncodeError:
-        raise InputError(f"{name} = {value!r} has characters that no file name can have") from None
+        raise InputError(f"{name} = {shown(text)} has characters that no file name can have") from None
     if not encoded or b"\0" in encoded:
-        raise InputError(f"{name} = {value!r} is empty, or has a character that no file name can have")
+        raise InputError(f"{name} = {shown(text)} is empty, or has a character that no file name can have")
     return Path(text)
 
 

@@ -1,6 +1,7 @@
 """Files: written whole or not at all, read without trust. All that this library writes goes through here."""
 
 import contextlib
+import errno
 import os
 import secrets
 import stat
@@ -8,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from antisparse.errors import FormatError, InputError, StorageError
+from antisparse.errors import AntisparseError, FormatError, InputError, MissingFileError, StorageError
 
 TEMPORARY = ".tmp-"  # what the name of a file begins with until it is whole
 _PART = 1 << 24  # bytes a write takes at a time
@@ -34,8 +35,10 @@ def write_file(path: Path, parts: list[Any]) -> None:
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A new file beside `path` to write to by its name. When the block ends it replaces `path`, on the disk."""
-    if not path.parent.is_dir():
+    if not os.path.isdir(path.parent):
         raise InputError(f"path = {str(path)!r}: there is no folder {str(path.parent)!r}; make it first")
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise InputError(f"path = {str(path)!r} is a folder, a pipe or a device; only a regular file is replaced")
     temporary, within = _temporary(path), False
     try:
         open(temporary, "xb", buffering=0, opener=_create).close()
@@ -98,15 +101,17 @@ def discard(path: Path) -> None:
 
 @contextlib.contextmanager
 def open_regular(path: Path) -> Iterator[tuple[BinaryIO, int]]:
-    """A file and its size. FileNotFoundError if there is none; FormatError if it is a pipe, a device or a folder."""
+    """A file and its size. MissingFileError if there is none; FormatError if it is a pipe, a device or a folder."""
     try:
         with open(path, "rb", opener=_open_at_once) as file:
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode):
                 raise FormatError(f"{path} is not a regular file")
             yield file, found.st_size
-    except FileNotFoundError:
+    except AntisparseError:
         raise
+    except FileNotFoundError:
+        raise MissingFileError(errno.ENOENT, "there is no such file", str(path)) from None
     except IsADirectoryError:
         raise FormatError(f"{path} is not a regular file") from None
     except OSError as error:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import integer, real_array, thread_count
+from antisparse._arrays import integer, plain_array, real_array, thread_count
 from antisparse._core import CodeColumns, QueryTables, sign_tables
 from antisparse.errors import InputError, InputTypeError
 
@@ -154,7 +154,7 @@ def code_rows(codes: Any, n_bits: int, name: str = "codes") -> Codes:
 
 def byte_rows(value: Any, name: str) -> Codes:
     """`value` as rows of bytes, row after row in memory, checked."""
-    array = np.asarray(value)
+    array = plain_array(value, name)
     if array.dtype != np.uint8:
         raise InputTypeError(f"{name} has dtype {array.dtype}; code rows are uint8")
     if array.ndim != 2 or array.shape[1] == 0:

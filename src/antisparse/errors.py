@@ -22,7 +22,11 @@ class FormatError(AntisparseError, ValueError):
 
 
 class StorageError(AntisparseError, OSError):
-    """A file of an index could not be written or read: a full disk, say. What was stored before is as it was."""
+    """A file could not be written or read: a full disk, say. What was stored before is as it was."""
+
+
+class MissingFileError(StorageError, FileNotFoundError):
+    """There is no file of that name."""
 
 
 class LockedError(StorageError):

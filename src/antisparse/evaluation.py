@@ -2,12 +2,12 @@
 
 import re
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import Float64Array, finite, integer, real_array
+from antisparse._arrays import Float64Array, boolean, choice, finite, integer, plain_array, real_array
 from antisparse.errors import InputError, InputTypeError
 
 Metric = Literal["l2", "ip", "cosine"]
@@ -47,8 +47,8 @@ def exact_neighbors(
         Rows of `base`, nearest first; -1 beyond the n there are.
     """
     k = integer(k, "k", 1)
-    if metric not in ("l2", "ip", "cosine"):
-        raise InputError(f"metric = {metric!r}; choose 'l2', 'ip' or 'cosine'")
+    boolean(progress, "progress")
+    metric = choice(metric, "metric", get_args(Metric))
     base = real_array(base, "base", 2)
     Q = real_array(Q, "Q", 2)
     if Q.shape[1] != base.shape[1]:
@@ -250,7 +250,7 @@ class Measure:
 
 
 def _id_arrays(ids: Any, other: Any, name: str) -> tuple[Ids, Ids]:
-    ids, other = np.asarray(ids), np.asarray(other)
+    ids, other = plain_array(ids, "ids"), plain_array(other, name)
     if other.ndim == 1:
         other = other[:, None]
     for array, what in ((ids, "ids"), (other, name)):

@@ -11,6 +11,8 @@ from antisparse._arrays import Float64Array, finite, frozen_array, integer, real
 from antisparse._core import orthonormal_rows, project
 from antisparse.errors import InputError, InputTypeError
 
+_MOST_ENTRIES = 2**31  # of a frame: 16 GB
+
 Seed = int | np.random.Generator | np.random.SeedSequence | None
 
 
@@ -93,7 +95,7 @@ def gaussian_frame(d: int, m: int, seed: Seed = None) -> Float64Array:
     -------
     A : ndarray of shape (d, m), float64
     """
-    d, m = integer(d, "d", 1), integer(m, "m", 1)
+    d, m = _sizes(d, m)
     A: Float64Array = _generator(seed).standard_normal((d, m)) / np.sqrt(m)
     return A
 
@@ -108,7 +110,7 @@ def tight_frame(d: int, m: int, seed: Seed = None) -> Float64Array:
     -------
     A : ndarray of shape (d, m), float64
     """
-    d, m = integer(d, "d", 1), integer(m, "m", 1)
+    d, m = _sizes(d, m)
     _require_columns("a tight frame", d, m)
     return _orthonormal(d, m, _generator(seed))
 
@@ -118,7 +120,8 @@ def block_frame(d: int, m: int, block_size: int, seed: Seed = None) -> BlockFram
 
     d and m are shared among ``ceil(d / block_size)`` blocks as evenly as they go.
     """
-    d, m, block_size = integer(d, "d", 1), integer(m, "m", 1), integer(block_size, "block_size", 1)
+    d, m = _sizes(d, m)
+    block_size = integer(block_size, "block_size", 1)
     _require_columns("a block frame", d, m)
     generator = _generator(seed)
     count = -(-d // block_size)
@@ -126,6 +129,13 @@ def block_frame(d: int, m: int, block_size: int, seed: Seed = None) -> BlockFram
     blocks = tuple(_orthonormal(d_k, m_k, generator) for d_k, m_k in sizes)
     # A single tight frame is already rotated at random.
     return BlockFrame(blocks, _orthonormal(d, d, generator) if count > 1 else None)
+
+
+def _sizes(d: int, m: int) -> tuple[int, int]:
+    d, m = integer(d, "d", 1), integer(m, "m", 1)
+    if d * m >= _MOST_ENTRIES:
+        raise InputError(f"d = {d} and m = {m}; a frame has fewer than {_MOST_ENTRIES} entries")
+    return d, m
 
 
 def _require_columns(what: str, d: int, m: int) -> None:

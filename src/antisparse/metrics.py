@@ -5,7 +5,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import Float64Array
+from antisparse._arrays import Float64Array, choice
 from antisparse.errors import InputError
 
 MetricName = Literal["l2", "cosine", "ip"]
@@ -138,6 +138,4 @@ METRICS: dict[str, Metric] = {"l2": L2(), "cosine": Cosine(), "ip": InnerProduct
 
 def metric_named(name: Any) -> Metric:
     """The metric of this name, or an error that lists them."""
-    if not isinstance(name, str) or name not in METRICS:
-        raise InputError(f"metric = {name!r}; choose one of {', '.join(map(repr, METRICS))}")
-    return METRICS[name]
+    return METRICS[choice(name, "metric", METRICS)]

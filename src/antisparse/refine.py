@@ -1,11 +1,11 @@
 """Signs that rebuild a vector well: annealing and single-bit flips (docs/refine.md)."""
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import Float64Array, float64_array, integer, thread_count, vectors
+from antisparse._arrays import Float64Array, choice, float64_array, integer, thread_count, vectors
 from antisparse._core import project
 from antisparse._core import refine as refine_rows
 from antisparse.codes import Codes, code_rows
@@ -51,8 +51,7 @@ def refine(
     rows = np.array(code_rows(codes, solver.m), order="C")
     if len(rows) != len(Y):
         raise InputError(f"codes has {len(rows)} rows but Y has {len(Y)}")
-    if objective not in ("euclidean", "cosine"):
-        raise InputError(f"objective = {objective!r}; choose 'euclidean' or 'cosine'")
+    objective = choice(objective, "objective", get_args(Objective))
     flips, tenure = integer(flips, "flips", 0, 2**24), integer(tenure, "tenure", 0, 2**23)
     solver.run(solver.correlations(Y, thread_count(n_threads)), rows, 0, flips, tenure, objective, n_threads)
     return rows

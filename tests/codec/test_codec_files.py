@@ -208,7 +208,7 @@ FORGERIES: dict[str, tuple[str, Change, str]] = {
     "blocks that are no list": ("spread greedy", setting("symbols", "frame", "blocks", to=3), "blocks"),
     "an effort there is not": ("spread", setting("symbols", "effort", to=4), "effort = 4"),
     "an effort that is true": ("spread", setting("symbols", "effort", to=True), "effort = True"),
-    "a fractional effort": ("spread", setting("symbols", "effort", to=1.0), "effort must be an integer"),
+    "a fractional effort": ("spread", setting("symbols", "effort", to=1.0), "effort = 1.0; choose"),
     "a negative h": ("spread", setting("symbols", "h", to=-0.1), "h = -0.1"),
     "relative_h that is a number": ("spread", setting("symbols", "relative_h", to=1), "relative_h"),
     "codebooks of 15 codewords": (

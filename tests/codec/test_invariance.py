@@ -195,7 +195,9 @@ def test_equal_fields_have_one_digest() -> None:
     assert isinstance(codec.symbols, Codebooks)
     same = replace(
         codec,
-        symbols=Codebooks(codec.symbols.matrix.astype(object).astype(np.longdouble), np.int64(codec.symbols.effort)),
+        symbols=Codebooks(
+            codec.symbols.matrix.astype(object).astype(np.float64, order="F"), np.int64(codec.symbols.effort)
+        ),
         bias=replace(codec.bias, alpha=np.float64(codec.bias.alpha)),
     )
     assert same == codec

@@ -199,8 +199,11 @@ def test_hostile_raw_headers(tmp_path, format: str, header: bytes) -> None:
 @pytest.mark.parametrize(
     ("descr", "shape", "message"),
     [
-        ("<f4", (2**62, 2**62), "truncated"),
-        ("<f4", (2**31, 2**33), "truncated"),
+        ("<f4", (2**62, 2**62), "shape"),
+        ("<f4", (2**62, 1), "truncated"),
+        ("<f4", (0, 2**62), "shape"),
+        ("<f16", (1, 1), "dtype"),
+        ("<f4", (2**31, 2**33), "shape"),
         ("<f4", (-1, 4), "shape"),
         ("<f4", (4, -1), "shape"),
         ("<f4", (4, 0), "shape"),
@@ -324,7 +327,7 @@ def test_the_suffix_or_the_argument_says_the_format(tmp_path) -> None:
     for call in (lambda path: read_vectors(path), lambda path: write_vectors(path, X)):
         with pytest.raises(InputError, match=r"suffix '\.txt'; known are \.fvecs, .*\.h5, \.pq, or pass format="):
             call(tmp_path / "x.txt")
-    with pytest.raises(InputError, match="format = 'csv'; it must be one of fvecs, "):
+    with pytest.raises(InputError, match="format = 'csv'; choose one of 'fvecs', "):
         read_vectors(tmp_path / "x.npy", format="csv")
     with pytest.raises(InputError, match="column = 'a', but a npy file has no columns"):
         read_vectors(tmp_path / "x.npy", column="a")
@@ -436,7 +439,7 @@ def test_arrays_that_are_no_vectors(tmp_path) -> None:
         write_vectors(tmp_path / "x.npy", np.array([["a"]]))
     with pytest.raises(InputError, match="X has no rows, and a fvecs file without rows does not say its dimension"):
         write_vectors(tmp_path / "x.fvecs", np.ones((0, 3)))
-    with pytest.raises(InputTypeError, match="Parquet does not know"):
+    with pytest.raises(InputTypeError, match="more than float64 holds"):
         write_vectors(tmp_path / "x.parquet", np.ones((1, 1), np.longdouble))
     assert os.listdir(tmp_path) == []
 

@@ -90,7 +90,7 @@ def test_synthetic_is_the_same_everywhere() -> None:
 
 
 def test_names_and_options_are_checked() -> None:
-    with pytest.raises(InputError, match="name = 'gist'; it must be one of synthetic, siftsmall, sift1m"):
+    with pytest.raises(InputError, match="name = 'gist'; choose one of 'synthetic', 'siftsmall', 'sift1m'"):
         load("gist")
     with pytest.raises(InputTypeError, match=r"load\('synthetic'\): .*'size'; its options are n, d, queries"):
         load("synthetic", size=3)
@@ -175,7 +175,9 @@ WHOLE = packed(MEMBERS)
 
 
 @pytest.mark.parametrize(
-    "archive", [WHOLE[:3000], WHOLE[:-30], WHOLE[:3000] + b"!" * 50 + WHOLE[3050:], b"no archive at all", b""]
+    "archive",
+    [WHOLE[:3000], WHOLE[:-30], WHOLE[:3000] + b"!" * 50 + WHOLE[3050:], b"no archive at all", b""],
+    ids=["cut early", "cut late", "overwritten", "no archive", "empty"],  # the bytes of an archive hold the time
 )
 def test_a_damaged_archive_is_a_format_error(tmp_path, archive: bytes) -> None:
     path = tmp_path / "x.tar.gz"

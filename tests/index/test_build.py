@@ -269,3 +269,21 @@ def test_errors_name_the_row_of_the_caller_and_ids_are_checked_first() -> None:
     for ids, message in ((np.arange(5), "ids has 5 entries, but X has 6000"), (np.zeros(6000, int), "ids has 0 twice")):
         with pytest.raises(InputError, match=message):
             Index.build(rows, 2, ids=ids)
+
+
+def test_what_is_learned_from_may_be_other_vectors_than_those_added() -> None:
+    apart = zoo.vectors(300, 33)
+    encoder = LearnedEncoder(6, symbols="signs", effort=1, random_state=0, n_threads=1).fit(apart)
+    options = {"symbols": "signs", "effort": 1, "learn": apart}
+    for given in (X, iter([X[:500], X[500:]])):
+        index = built(given, **options)
+        assert index.codec == encoder.codec_
+        np.testing.assert_array_equal(index.codes(index.ids), encoder.transform(X))
+    assert len(built(np.zeros((0, 10)), **options)) == 0  # an index to be added to
+    for learn, message in (
+        (apart[:, :7], "learn has vectors of 7 dimensions; those to add have 10"),
+        (apart[:0], "learn has no rows"),
+        (apart * np.nan, r"learn row \d+, column 0 is nan"),
+    ):
+        with pytest.raises(InputError, match=message):
+            built(learn=learn)

@@ -83,7 +83,6 @@ def test_any_real_input_is_taken(tmp_path) -> None:
         whole.astype(np.float16),
         whole.astype(np.float32),
         whole.astype(np.int64),
-        whole.astype(np.longdouble),
         whole.astype(">f8"),
         np.asfortranarray(whole),
         np.repeat(np.repeat(whole, 2, axis=0), 3, axis=1)[::2, ::3],

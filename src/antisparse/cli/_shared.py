@@ -1,16 +1,17 @@
 """What the commands of an index share: an index to read or to change, vectors and ids from files, progress."""
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from tokenize import TokenError
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import finite
+from antisparse._arrays import finite, path_of
+from antisparse._files import open_regular
 from antisparse._progress import bar as progress_bar
 from antisparse.errors import FormatError, InputError, InputTypeError
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 
-BATCH = 4096  # vectors encoded between two moves of the bar
 _KEYS = {"base": "train", "learn": "learn", "query": "test", "neighbors": "neighbors"}  # of ann-benchmarks
 
 
@@ -51,8 +51,8 @@ def read_part(path: str, part: str, name: str, column: str | None = None) -> Arr
     """The vectors of a file, or one part of a data set: base, learn, query or neighbors."""
     from antisparse.datasets import read_dataset, read_vectors
 
-    place = Path(path)
-    if not place.exists():
+    place = path_of(path, name)
+    if not os.path.exists(place):
         raise InputError(f"{name} {path}: there is no such file or folder")
     if not place.is_dir():
         if column is None and place.suffix.lower() in (".hdf5", ".h5"):
@@ -64,6 +64,33 @@ def read_part(path: str, part: str, name: str, column: str | None = None) -> Arr
     return array
 
 
+def check_output(path: Path, name: str, inputs: Sequence[str | Path | None]) -> None:
+    """Raise if writing to `path` would change an index, or what the command reads."""
+    from antisparse.datasets.dataset import part_files
+
+    path_of(path, name)
+    for above in Path(os.path.abspath(path)).resolve().parents:
+        if _is_index(above):
+            raise InputError(f"{name} {path} lies in the index {above}, which it would damage; choose another place")
+    if _is_index(path):
+        raise InputError(f"{name} {path} is an index; choose another name")
+    read: list[str | Path] = [given for given in inputs if given is not None]
+    for folder in filter(os.path.isdir, tuple(read)):
+        read += part_files(Path(folder)).values()
+    if os.path.exists(path) and any(os.path.exists(given) and os.path.samefile(path, given) for given in read):
+        raise InputError(f"{name} {path} is what the command reads; choose another name")
+
+
+def _is_index(folder: Path) -> bool:
+    """Whether it holds files of an index, even of one without its manifest."""
+    from antisparse.index.manifest import FILES
+
+    try:
+        return any(FILES.fullmatch(name) for name in os.listdir(folder))
+    except OSError:  # no folder, or one that cannot be read
+        return False
+
+
 def check_columns(X: Array, name: str, dimensions: int) -> None:
     """Raise unless vectors are as long as those of the index."""
     if X.shape[1] != dimensions:
@@ -73,15 +100,16 @@ def check_columns(X: Array, name: str, dimensions: int) -> None:
 def read_ids(path: str, name: str) -> Array:
     """Whole numbers, or a mask: from an npy file, a file of vectors with one column, or text, one number a line."""
     from antisparse.datasets import read_vectors
+    from antisparse.datasets._raw import read_npy
     from antisparse.datasets.files import SUFFIXES
 
-    place = Path(path)
-    if not place.is_file():
+    place = path_of(path, name)
+    if not os.path.exists(place):
         raise InputError(f"{name} {path}: there is no such file")
     kind = SUFFIXES.get(place.suffix.lower())
     if kind is None:
         return _text_ids(place)
-    array = _npy(place) if kind == "npy" else read_vectors(place)
+    array = read_npy(place, numbers=True) if kind == "npy" else read_vectors(place)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
@@ -101,18 +129,10 @@ def whole_numbers(values: list[int], name: str) -> npt.NDArray[np.int64]:
         raise InputError(f"{name} has a number that does not fit int64; ids are below 2^63 - 1") from None
 
 
-def _npy(path: Path) -> Array:
-    try:
-        with open(path, "rb") as file:
-            array: Array = np.lib.format.read_array(file, allow_pickle=False)
-            return array
-    except (ValueError, TypeError, EOFError, SyntaxError, TokenError, ArithmeticError, MemoryError) as error:
-        raise FormatError(f"{path}: not a sound npy file ({error})") from None
-
-
 def _text_ids(path: Path) -> Array:
     try:
-        words = path.read_text(encoding="utf-8").split()
+        with open_regular(path) as (file, _):
+            words = file.read().decode("utf-8").split()
     except UnicodeDecodeError:
         raise FormatError(f"{path} is neither text nor of a suffix that is known") from None
     numbers = []
@@ -131,15 +151,6 @@ def check_vectors(X: Array, name: str, metric: str, rows: Sequence[int] | Array)
     if metric == "cosine" and not (some := X.any(axis=1)).all():
         row = rows[int(np.argmin(some))]
         raise InputError(f"{name} row {row} is zero, and has no cosine with anything; remove it, or use another metric")
-
-
-def batches(X: Array, metric: str, done: Callable[[int], None]) -> Iterator[Array]:
-    """Vectors a batch at a time, checked; `done` is told how many were taken."""
-    for start in range(0, len(X), BATCH):
-        part = X[start : start + BATCH]
-        check_vectors(part, "VECTORS", metric, range(start, start + len(part)))
-        yield part
-        done(len(part))
 
 
 @contextmanager

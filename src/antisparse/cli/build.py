@@ -5,14 +5,21 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from antisparse._arrays import integer, thread_count
-from antisparse.cli._shared import Array, bar, batches, check_columns, check_vectors, on_terminal, read_part
-from antisparse.errors import InputError
+from antisparse._arrays import renamed
+from antisparse.cli._shared import check_output, on_terminal, read_part
 from antisparse.learning.symbols import SYMBOLS
 
 _TRAIN = 100_000
+# What the arguments of `Index.build` are called here.
+_NAMES = {
+    "X": "VECTORS",
+    "learn": "--learn",
+    "n_bytes": "--bytes",
+    "cells": "--cells",
+    "train": "--train",
+    "random_state": "--seed",
+    "n_threads": "--threads",
+}
 
 
 def add_build(commands: Any) -> None:
@@ -55,51 +62,34 @@ def _cells(text: str) -> int | str:
 
 
 def _build(given: argparse.Namespace, command: str) -> int:
-    from antisparse.encoders import LearnedEncoder
     from antisparse.index import Index
-    from antisparse.index.build import appearing, cell_count, check_new_path
+    from antisparse.index.build import check_new_path
 
-    integer(given.bytes, "--bytes", 1)
-    integer(given.seed, "--seed", 0, 2**32)
-    integer(given.train, "--train", 1)
-    thread_count(given.threads, "--threads")
-    if given.cells != "auto":
-        integer(given.cells, "--cells", 1, 2**16 + 1)
     check_new_path(given.out, "-o")
+    check_output(given.out, "-o", ())
     X = read_part(given.vectors, "base", "VECTORS", given.column)
-    train = _training_vectors(X, given)
-    encoder = LearnedEncoder(
-        given.bytes,
-        metric=given.metric,
-        symbols=given.symbols,
-        cells=cell_count(given.cells, len(X), len(train)),
-        effort=given.effort,
-        verbose=on_terminal(),
-        random_state=given.seed,
-        n_threads=given.threads,
-    ).fit(train)
-
-    with appearing(given.out) as folder, Index.create(folder, encoder, n_threads=given.threads) as index:
-        with bar("adding", len(X)) as done:
-            index.add(batches(X, given.metric, done))
-        made = {"trained": len(train), **index.stats()}
+    learn = None if given.learn is None else read_part(given.learn, "learn", "--learn")
+    with (
+        renamed(**_NAMES),
+        Index.build(
+            X,
+            given.bytes,
+            path=given.out,
+            metric=given.metric,
+            cells=given.cells,
+            symbols=given.symbols,
+            effort=given.effort,
+            train=given.train,
+            learn=learn,
+            progress=on_terminal(),
+            random_state=given.seed,
+            n_threads=given.threads,
+        ) as index,
+    ):
+        made = {"trained": min(given.train, len(X if learn is None else learn)), **index.stats()}
     if given.json:
         print(json.dumps({"command": command, "index": str(given.out), **made}, indent=2))
     else:
         shape = f"{made['vectors']:,} vectors of {made['dimensions']} dimensions, {made['code_bytes']} bytes each"
         print(f"{given.out}: {shape} ({made['code']}); learned from {made['trained']:,}")
     return 0
-
-
-def _training_vectors(X: Array, given: argparse.Namespace) -> Array:
-    name = "VECTORS" if given.learn is None else "--learn"
-    source = X if given.learn is None else read_part(given.learn, "learn", name)
-    check_columns(source, name, X.shape[1])
-    if not len(source):
-        raise InputError(f"{name} has no vectors to learn from")
-    rows = np.arange(len(source))
-    if given.train < len(source):
-        rows = np.sort(np.random.default_rng(given.seed).choice(len(source), given.train, replace=False))
-    train: Array = source[rows]
-    check_vectors(train, name, given.metric, rows)
-    return train

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,17 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from antisparse._arrays import thread_count
-from antisparse.cli._shared import bar, batches, changing, check_columns, open_index, read_ids, read_part, whole_numbers
+from antisparse._arrays import renamed, thread_count
+from antisparse.cli._shared import (
+    bar,
+    changing,
+    check_columns,
+    on_terminal,
+    open_index,
+    read_ids,
+    read_part,
+    whole_numbers,
+)
 from antisparse.errors import FormatError, InputError, InputTypeError
 
 
@@ -59,14 +69,16 @@ def _command(commands: Any, run: Any, name: str, summary: str, description: str)
 
 
 def _add(given: argparse.Namespace, command: str) -> int:
+    from antisparse.index.build import in_batches, with_bar
+
     thread_count(given.threads, "--threads")
     X = read_part(given.vectors, "base", "VECTORS", given.column)
     ids = None if given.ids is None else read_ids(given.ids, "--ids")
     if ids is not None and len(ids) != len(X):
         raise InputError(f"--ids {given.ids} has {len(ids)} ids for {len(X)} vectors")
-    with changing(given.index, given.threads) as index, bar("adding", len(X)) as done:
+    with changing(given.index, given.threads) as index, renamed(X="VECTORS"):
         check_columns(X, "VECTORS", index.codec.dimension)
-        added = index.add(batches(X, index.metric, done), ids)
+        added = index.add(with_bar(in_batches(X), len(X), on_terminal()), ids)
         n = len(index)
     content = {"added": len(added), "first_id": None, "last_id": None, "vectors": n}
     said = f"added no vectors to {n:,}"
@@ -93,7 +105,7 @@ def _ids(word: str) -> Any:
     except ValueError as error:
         if isinstance(error, InputError):
             raise
-    if not Path(word).is_file():
+    if not os.path.exists(word):
         raise InputError(f"IDS {word}: neither a number nor a file")
     ids = read_ids(word, "IDS")
     if ids.dtype == bool:

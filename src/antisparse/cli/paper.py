@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.progress import track as rich_track
 from rich.table import Table
 
+from antisparse.cli._shared import check_output
 from antisparse.errors import DownloadError, InputError
 
 _VERDICTS = {"holds": "green", "does not hold": "red", "undecided": "yellow", "not measured": "bright_black"}
@@ -50,6 +51,7 @@ def _paper(given: argparse.Namespace, command: str) -> int:
         settings = replace(settings, seeds=list(range(given.seeds)))
     if given.sift_seeds is not None:
         settings = replace(settings, sift_seeds=list(range(given.sift_seeds)))
+    check_output(given.out, "-o", [given.data])
     data = _sift(given.data, "siftsmall" if given.quick else "sift1m") if "sift" in only else None
     studies, claims, page = paper.reproduce(
         given.out, settings=settings, data=data, only=only, track=_track, command=command

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,16 @@ from rich.console import Console
 from rich.table import Table
 
 from antisparse._arrays import integer, thread_count
-from antisparse.cli._shared import Array, bar, check_columns, check_vectors, open_index, read_ids, read_part
+from antisparse.cli._shared import (
+    Array,
+    bar,
+    check_columns,
+    check_output,
+    check_vectors,
+    open_index,
+    read_ids,
+    read_part,
+)
 from antisparse.errors import InputError, InputTypeError, MissingDependencyError
 
 if TYPE_CHECKING:
@@ -85,6 +95,8 @@ def _probes(text: str) -> int | str:
 def _search(given: argparse.Namespace, command: str) -> int:
     if given.out is not None:
         _check_output(given.out)
+        for file in _outputs(given.out):
+            check_output(file, "-o", [given.queries, given.filter, given.rerank])
     options = {} if given.filter is None else {"filter": read_ids(given.filter, "--filter")}
     with _open(given) as index:
         distances, ids = _find(index, _queries(given, index), given, options)
@@ -162,12 +174,17 @@ def _check_output(path: Path) -> None:
     """Say what is wrong with it before the work, not after it."""
     if path.suffix.lower() not in _SUFFIXES:
         raise InputError(f"-o {path}: its suffix must be one of {', '.join(_SUFFIXES)}")
-    if not path.parent.is_dir():
+    if not os.path.isdir(path.parent):
         raise InputError(f"-o {path}: there is no folder {path.parent}; make it first")
-    if path.is_dir():
+    if os.path.isdir(path):
         raise InputError(f"-o {path}: it is a folder")
     if path.suffix.lower() == ".parquet":
         _pyarrow()
+
+
+def _outputs(path: Path) -> list[Path]:
+    """The files that the results go to."""
+    return [path, path.with_suffix(".distances.npy")] if path.suffix.lower() == ".npy" else [path]
 
 
 def _write(path: Path, distances: Array, ids: Array, content: dict[str, Any]) -> list[Path]:
@@ -177,10 +194,10 @@ def _write(path: Path, distances: Array, ids: Array, content: dict[str, Any]) ->
 
     suffix = path.suffix.lower()
     if suffix == ".npy":
-        beside = path.with_suffix(".distances.npy")
-        write_vectors(beside, distances)
+        files = _outputs(path)
+        write_vectors(files[1], distances)
         write_vectors(path, ids)
-        return [path, beside]
+        return files
     with replacing(path) as temporary:
         if suffix == ".json":
             temporary.write_text(_dumps(content, distances, ids) + "\n", encoding="utf-8")

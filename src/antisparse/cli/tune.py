@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from antisparse._arrays import integer, thread_count
-from antisparse.cli._shared import check_columns, read_part
+from antisparse.cli._shared import check_columns, check_output, read_part
 from antisparse.evaluation import Measure
 
 
@@ -54,7 +54,7 @@ def _tune(given: argparse.Namespace, command: str) -> int:
     if given.bytes is not None:
         integer(given.bytes, "--bytes", 1, 2049)
     if given.plot is not None:
-        picture_path(given.plot)
+        check_output(picture_path(given.plot), "--plot", [given.data, given.queries])
     X = read_part(given.data, "base", "DATA", given.column)
     queries = None if given.queries is None else read_part(given.queries, "query", "--queries")
     if queries is not None:

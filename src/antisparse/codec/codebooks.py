@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import Float64Array, choice, frozen_array, integer
+from antisparse._arrays import Float64Array, choice, frozen_array
 from antisparse.codec.frozen import Frozen
 from antisparse.codec.symbols import NO_SIGNS, Found, QueryKind
 from antisparse.codes import Codes
@@ -39,7 +39,7 @@ class Codebooks(Frozen):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "matrix", frozen_array(self.matrix, "matrix", 2))
-        object.__setattr__(self, "effort", integer(choice(self.effort, "effort", tuple(_MOVES)), "effort", 1))
+        object.__setattr__(self, "effort", choice(self.effort, "effort", _MOVES))
         if self.matrix.shape[1] % CODEWORDS:
             raise InputError(f"matrix has {self.matrix.shape[1]} columns; codebooks have 16 each")
         check_codebooks(self.count)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import Float64Array, finite, path_of, thread_count, vectors
+from antisparse._arrays import Float64Array, finite, integer, moderate, output_array, path_of, thread_count, vectors
 from antisparse._files import read_file, sync_folder, write_file
 from antisparse._progress import track
 from antisparse.codec.fields import (
@@ -39,7 +39,6 @@ _KINDS: dict[str, Any] = {
     "scale": Scale | None,
     "bias": Bias | None,
 }
-LARGEST = 1e140  # entry of a vector or a query whose square is far from overflow
 _CHUNK_ROWS = 4096  # small enough for what is computed of them to stay in cache
 
 
@@ -163,22 +162,20 @@ class Codec(Frozen):
             What errors call the first row, where X is a part of something larger.
         """
         array, threads = self.vectors(X, "X"), thread_count(n_threads)
+        first_row = integer(first_row, "first_row", 0, 2**63)
         shape = (len(array), self.n_bytes)
-        if out is None:
-            out = np.empty(shape, np.uint8)
-        elif not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != np.uint8:
-            raise InputError(f"out must be an array of uint8 of shape {shape}")
+        rows_out = np.empty(shape, np.uint8) if out is None else output_array(out, "out", shape, array)
         for start in track(range(0, len(array), _CHUNK_ROWS), "encoding", progress):
             rows = slice(start, start + _CHUNK_ROWS)
             part = array[rows]
             finite(part, "X", first_row + start)
             reduced = self.reduction.reduce(self.metric.prepare(part, "X", first_row + start), threads)
             try:
-                out[rows] = self.encode_reduced(reduced, threads)
+                rows_out[rows] = self.encode_reduced(reduced, threads)
             except InputError as error:  # of the reduced vectors: say which of the caller's they are
                 first, last = first_row + start, first_row + min(start + _CHUNK_ROWS, len(array)) - 1
                 raise InputError(f"X rows {first} to {last} cannot be encoded: {error}") from None
-        return out
+        return rows_out
 
     def encode_reduced(self, Y: Float64Array, threads: int) -> Codes:
         """Code rows of vectors that were prepared and reduced."""
@@ -242,20 +239,14 @@ class Codec(Frozen):
 
     def vectors(self, X: Any, name: str) -> npt.NDArray[Any]:
         """Vectors (n, d) as an array of numbers, not yet checked for NaN."""
-        array = vectors(X, name, self.dimension, "the codec was fitted on vectors of {} dimensions")
-        if array.dtype.kind == "f" and array.dtype.itemsize > 8:  # beyond float64 is infinite
-            with np.errstate(over="ignore"):
-                array = array.astype(np.float64)
-        return array
+        return vectors(X, name, self.dimension, "the codec was fitted on vectors of {} dimensions")
 
     def queries(self, Q: Any) -> npt.NDArray[Any]:
         """Queries (n, d), checked and prepared for the metric."""
         array = self.vectors(Q, "Q")
         finite(array, "Q")
         prepared = self.metric.prepare(array, "Q")
-        if float(np.abs(prepared).max(initial=0)) > LARGEST:
-            row = int(np.argmax(np.abs(prepared).max(axis=1).astype(np.float64) > LARGEST))
-            raise InputError(f"Q row {row} is too large: squares beyond {LARGEST:g} overflow; scale the vectors down")
+        moderate(prepared, "Q")
         return prepared
 
     def check_codes(self, codes: Any, name: str) -> Codes:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import Float64Array, boolean, choice, frozen_array, integer, nonnegative
+from antisparse._arrays import Float64Array, boolean, choice, frozen_array, nonnegative
 from antisparse._core import project
 from antisparse.codec.frozen import Frozen
 from antisparse.codec.scale import best_scales, first_scales
@@ -114,7 +114,7 @@ class SpreadSigns(ProjectedSigns):
         super().__post_init__()
         object.__setattr__(self, "h", nonnegative(self.h, "h"))
         object.__setattr__(self, "relative_h", boolean(self.relative_h, "relative_h"))
-        object.__setattr__(self, "effort", integer(choice(self.effort, "effort", EFFORTS), "effort", 0))
+        object.__setattr__(self, "effort", choice(self.effort, "effort", EFFORTS))
 
     def find(self, Y: Float64Array, threads: int, scaled: bool) -> Found:
         """Signs, from the spread representation on."""
@@ -167,7 +167,7 @@ class LearnedSigns(ProjectedSigns):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "effort", integer(choice(self.effort, "effort", EFFORTS[1:]), "effort", 1))
+        object.__setattr__(self, "effort", choice(self.effort, "effort", EFFORTS[1:]))
         object.__setattr__(self, "norm", nonnegative(self.norm, "norm"))
         if self.norm == 0:
             raise InputError("norm = 0; it must be positive")

@@ -5,16 +5,19 @@ from typing import Any
 
 import numpy as np
 
+from antisparse._files import open_regular
 from antisparse.datasets._raw import Array, piece_rows
-from antisparse.errors import AntisparseError, FormatError, InputError, InputTypeError, MissingDependencyError
+from antisparse.errors import AntisparseError, FormatError, InputError, MissingDependencyError
 
 
 def read_parquet(path: Path, column: str | None) -> Array:
     """The vectors of `column`, or of the only column that can hold vectors."""
     pa, pq = _pyarrow()
-    with open(path, "rb") as source:
+    with open_regular(path) as (source, size):
+        # What the footer says the length of something is cannot exceed the file's.
+        most = {f"thrift_{what}_size_limit": max(size, 1) for what in ("string", "container")}
         try:
-            with pq.ParquetFile(source, page_checksum_verification=True) as file:
+            with pq.ParquetFile(source, page_checksum_verification=True, **most) as file:
                 name, kind = _column(path, pa, file.schema_arrow, column)
                 return _read(f"{path}, column {name!r}", pa, file, name, kind)
         except AntisparseError:
@@ -26,10 +29,7 @@ def read_parquet(path: Path, column: str | None) -> Array:
 def write_parquet(path: Path, X: Array, column: str) -> None:
     """Write one column of fixed-size lists, a row group at a time, with checksums."""
     pa, pq = _pyarrow()
-    try:
-        value = pa.from_numpy_dtype(X.dtype.newbyteorder("="))
-    except pa.ArrowNotImplementedError:
-        raise InputTypeError(f"X has dtype {X.dtype}, which Parquet does not know; convert it first") from None
+    value = pa.from_numpy_dtype(X.dtype.newbyteorder("="))
     kind = pa.list_(value, X.shape[1])
     step = piece_rows(X)
     schema = pa.schema([pa.field(column, kind)])

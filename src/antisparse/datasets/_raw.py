@@ -1,6 +1,7 @@
 """Files that are memory-mapped: fvecs, bvecs, ivecs, fbin, u8bin, i8bin, ibin and npy (layouts: docs/datasets.md)."""
 
-import os
+import io
+import math
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any, BinaryIO, Literal
@@ -8,6 +9,7 @@ from typing import Any, BinaryIO, Literal
 import numpy as np
 import numpy.typing as npt
 
+from antisparse._files import open_regular
 from antisparse.errors import FormatError, InputError
 
 Array = npt.NDArray[Any]
@@ -21,6 +23,7 @@ BINS: dict[str, np.dtype[Any]] = {
     "ibin": np.dtype("<i4"),
 }
 
+_HEADER_BYTES = 1 << 16  # of which an npy header takes a few hundred
 _CHECKED_ROWS = 1 << 16  # at a time
 _PIECE_BYTES = 8 << 20  # written at a time
 
@@ -28,8 +31,7 @@ _PIECE_BYTES = 8 << 20  # written at a time
 def read_vecs(path: Path, format: str) -> Array:
     """Rows that each begin with their dimension, an int32. Every one of these is checked."""
     dtype = VECS[format]
-    with open(path, "rb") as file:
-        size = _size(file)
+    with open_regular(path) as (file, size):
         if size < 4:
             raise FormatError(
                 f"{path}: {size} bytes; a {format} file begins with the dimension of its first row, 4 bytes"
@@ -59,8 +61,7 @@ def read_vecs(path: Path, format: str) -> Array:
 def read_bin(path: Path, format: str) -> Array:
     """A header of two uint32, rows and dimension, then the rows."""
     dtype = BINS[format]
-    with open(path, "rb") as file:
-        size = _size(file)
+    with open_regular(path) as (file, size):
         if size < 8:
             raise FormatError(f"{path}: {size} bytes; the header of {format} alone takes 8")
         n, d = (int.from_bytes(file.read(4), "little") for _ in range(2))
@@ -70,30 +71,37 @@ def read_bin(path: Path, format: str) -> Array:
         return mapped(file, dtype, (n, d), 8)
 
 
-def read_npy(path: Path) -> Array:
-    """An npy file, never unpickled."""
-    with open(path, "rb") as file:
+def read_npy(path: Path, *, numbers: bool = False) -> Array:
+    """An npy file, never unpickled: vectors by row or, where `numbers` are allowed, one number a row."""
+    with open_regular(path) as (file, size):
+        head = io.BytesIO(file.read(_HEADER_BYTES))
         try:
-            version = np.lib.format.read_magic(file)
+            version = np.lib.format.read_magic(head)
             if version == (1, 0):
-                shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
+                shape, fortran, dtype = np.lib.format.read_array_header_1_0(head)
             elif version == (2, 0):
-                shape, fortran, dtype = np.lib.format.read_array_header_2_0(file)
+                shape, fortran, dtype = np.lib.format.read_array_header_2_0(head)
             else:
                 raise ValueError(f"npy version {version[0]}.{version[1]}; vectors are kept in 1.0 or 2.0")
         except (ValueError, TypeError, SyntaxError, TokenError, OverflowError, MemoryError, RecursionError) as error:
             raise FormatError(f"{path}: not a sound npy file ({error})") from None
-        if dtype.kind not in "biuf":
-            raise FormatError(f"{path}: dtype {dtype}; vectors are floats or integers")
-        check_shape(path, shape)
-        offset = file.tell()
-        _check_size(path, _size(file), offset, shape, dtype)
+        check_type(path, dtype)
+        if not (numbers and len(shape) == 1 and shape[0] >= 0):
+            check_shape(path, shape)
+        offset = head.tell()
+        _check_size(path, size, offset, shape, dtype)
         return mapped(file, dtype, shape, offset, "F" if fortran else "C")
+
+
+def check_type(where: str | Path, dtype: np.dtype[Any]) -> None:
+    """Floats or integers that float64 or int64 hold."""
+    if dtype.kind not in "biuf" or dtype.itemsize > 8:
+        raise FormatError(f"{where}: dtype {dtype}; vectors are floats or integers of at most 64 bits")
 
 
 def check_shape(where: str | Path, shape: tuple[int, ...]) -> None:
     """Vectors by row: two dimensions, at least one column."""
-    if len(shape) != 2 or shape[0] < 0 or shape[1] < 1:
+    if len(shape) != 2 or shape[0] < 0 or not 1 <= shape[1] < 2**31:
         raise FormatError(f"{where}: shape {shape}; vectors are rows of a 2-dimensional array with at least one column")
 
 
@@ -171,15 +179,11 @@ def _exactly(piece: Array, dtype: np.dtype[Any], first_row: int, format: str) ->
     return cast
 
 
-def _size(file: BinaryIO) -> int:
-    return os.fstat(file.fileno()).st_size
-
-
 def _check_size(path: Path, size: int, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    n, d = shape
-    expected = offset + n * d * dtype.itemsize
+    expected = offset + math.prod(shape) * dtype.itemsize
     if size != expected:
+        what = " rows of ".join(map(str, shape))
         raise FormatError(
-            f"{path}: {size} bytes, but its header says {n} rows of {d} {dtype.name}, {expected} bytes: the file is "
+            f"{path}: {size} bytes, but its header says {what} {dtype.name}, {expected} bytes: the file is "
             f"{'truncated' if size < expected else 'too long'}, or of another format"
         )

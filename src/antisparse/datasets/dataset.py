@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from antisparse._arrays import real_array
+from antisparse._arrays import path_of, real_array
 from antisparse._files import replacing
 from antisparse.datasets._hdf5 import read_hdf5, write_hdf5
 from antisparse.datasets._raw import Array
 from antisparse.datasets.files import SUFFIXES, file_format, read_vectors
-from antisparse.errors import FormatError, InputError
+from antisparse.errors import FormatError, InputError, InputTypeError
 
 # The names of each part in a folder, alone (base.npy) or after an underscore (sift_base.fvecs).
 _PARTS = {
@@ -77,9 +77,9 @@ def read_dataset(path: str | os.PathLike[str]) -> Dataset:
     FormatError
         If a part is damaged, missing or there twice, or if the parts do not fit one another.
     """
-    place = Path(path)
-    if place.is_dir():
-        parts = {part: read_vectors(file) for part, file in _files(place).items()}
+    place = path_of(path)
+    if os.path.isdir(place):
+        parts = {part: read_vectors(file) for part, file in part_files(place).items()}
         name = place.resolve().name
     elif file_format(place, None) == "hdf5":
         arrays = read_hdf5(place, ["train", "test"], ["learn", "neighbors"])
@@ -107,9 +107,11 @@ def write_dataset(path: str | os.PathLike[str], dataset: Dataset, *, distances: 
     distances : array of shape (q, k), optional
         The distances of the neighbours.
     """
-    place = Path(path)
+    place = path_of(path)
     if file_format(place, None) != "hdf5":
         raise InputError(f"path = {str(place)!r}; a data set is written as .hdf5 or .h5")
+    if not isinstance(dataset, Dataset):
+        raise InputTypeError(f"dataset must be a Dataset, not {type(dataset).__name__}")
     arrays = {key: getattr(dataset, part) for part, key in _KEYS.items() if getattr(dataset, part) is not None}
     if distances is not None:
         array = real_array(distances, "distances", 2)
@@ -121,7 +123,7 @@ def write_dataset(path: str | os.PathLike[str], dataset: Dataset, *, distances: 
         write_hdf5(temporary, arrays)
 
 
-def _files(folder: Path) -> dict[str, Path]:
+def part_files(folder: Path) -> dict[str, Path]:
     """The file of each part."""
     known = [file for file in sorted(folder.iterdir()) if file.suffix.lower() in SUFFIXES and file.name[0] != "."]
     files = {}

@@ -3,7 +3,9 @@
 import ftplib
 import hashlib
 import http.client
+import io
 import os
+import re
 import sys
 import time
 import urllib.error
@@ -12,9 +14,11 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, cast
 
-from antisparse._files import sync_file, sync_folder
-from antisparse.errors import DownloadError, InputError
+from antisparse._arrays import boolean, integer, path_of, shown
+from antisparse._files import open_regular, sync_file, sync_folder
+from antisparse.errors import AntisparseError, DownloadError, InputError, InputTypeError, StorageError
 
 if sys.platform != "win32":
     import fcntl
@@ -23,6 +27,7 @@ _TRIES = 4  # in a row that bring nothing new
 _PAUSE = 0.5  # seconds after the first; doubled after each
 _TIMEOUT = 30.0  # seconds without a byte
 _BLOCK = 1 << 18
+_SHA256 = re.compile("[0-9a-fA-F]{64}")
 
 
 def cache_folder() -> Path:
@@ -73,14 +78,27 @@ def fetch(
     DownloadError
         If the file cannot be had, or is not as it must be.
     """
-    if urllib.parse.urlsplit(url).scheme not in ("http", "https", "ftp"):
-        raise InputError(f"url = {url!r}; it must begin with http://, https:// or ftp://")
-    place = Path(path)
-    if place.exists():
+    url, place = _checked_url(url), path_of(path)
+    if sha256 is not None and not (isinstance(sha256, str) and _SHA256.fullmatch(sha256)):
+        raise InputError(f"sha256 = {shown(sha256)}; pass 64 hexadecimal digits")
+    if size is not None:
+        integer(size, "size", 0, 2**63)
+    boolean(progress, "progress")
+    if os.path.exists(place):
         if wrong := _wrong(place, sha256, size):
             raise DownloadError(f"{place} is not the file of {url}: {wrong}; remove it to fetch it again")
         return place
-    place.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        return _fetched(url, place, sha256, size, progress)
+    except OSError as error:
+        if isinstance(error, AntisparseError):
+            raise
+        raise StorageError(f"path = {str(place)!r}: it cannot be written there: {error}") from error
+
+
+def _fetched(url: str, place: Path, sha256: str | None, size: int | None, progress: bool) -> Path:
+    """A file that was not there."""
     with _own_part(place) as part:
         if place.exists():  # another process was first
             return fetch(url, place, sha256=sha256, size=size, progress=progress)
@@ -96,6 +114,20 @@ def fetch(
         os.replace(part, place)
         sync_folder(place.parent)
     return place
+
+
+def _checked_url(url: Any) -> str:
+    """An address that can be asked for, or an error."""
+    if not isinstance(url, str):
+        raise InputTypeError(f"url must be a string, not {type(url).__name__} ({shown(url)})")
+    try:
+        parts = urllib.parse.urlsplit(url)
+        sound = parts.scheme in ("http", "https", "ftp") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:  # of the port, say
+        sound = False
+    if not sound or not url.isascii() or not url.isprintable() or " " in url:
+        raise InputError(f"url = {shown(url)}; it must begin with http://, https:// or ftp:// and the name of a host")
+    return url
 
 
 def _retry(
@@ -207,14 +239,13 @@ def _own_part(place: Path) -> Iterator[Path]:
 
 def _wrong(path: Path, sha256: str | None, size: int | None) -> str:
     """What is wrong with the file, or nothing."""
-    found = path.stat().st_size
-    if size is not None and found != size:
-        return f"it has {found} bytes, not {size}"
-    if sha256 is not None:
-        with open(path, "rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        if digest != sha256.lower():
-            return f"its SHA-256 is {digest}, not {sha256.lower()}"
+    with open_regular(path) as (file, found):
+        if size is not None and found != size:
+            return f"it has {found} bytes, not {size}"
+        if sha256 is not None:
+            digest = hashlib.file_digest(cast(io.BufferedReader, file), "sha256").hexdigest()
+            if digest != sha256.lower():
+                return f"its SHA-256 is {digest}, not {sha256.lower()}"
     return ""
 
 
@@ -229,6 +260,9 @@ def _bar(name: str, progress: bool) -> Iterator[Callable[[int, int | None], None
     from rich.console import Console
 
     console = Console(stderr=True)
+    if not (progress and console.is_terminal):  # one that is switched off still ends its line
+        yield lambda done, total: None
+        return
     columns = (
         rich_progress.TextColumn("{task.description}"),
         rich_progress.BarColumn(),
@@ -236,6 +270,6 @@ def _bar(name: str, progress: bool) -> Iterator[Callable[[int, int | None], None
         rich_progress.TransferSpeedColumn(),
         rich_progress.TimeRemainingColumn(),
     )
-    with rich_progress.Progress(*columns, console=console, disable=not (progress and console.is_terminal)) as bar:
+    with rich_progress.Progress(*columns, console=console) as bar:
         task = bar.add_task(name, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)

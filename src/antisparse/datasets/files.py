@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from antisparse._arrays import real_array
+from antisparse._arrays import choice, path_of, real_array, shown
 from antisparse._files import replacing
 from antisparse.datasets._hdf5 import read_hdf5, write_hdf5
 from antisparse.datasets._parquet import read_parquet, write_parquet
@@ -39,8 +39,8 @@ def read_vectors(path: str | os.PathLike[str], *, format: str | None = None, col
     FormatError
         If the file is damaged, truncated or of another format.
     """
-    place = Path(path)
-    if place.is_dir():
+    place = path_of(path)
+    if os.path.isdir(place):
         raise InputError(f"path = {str(place)!r} is a folder; read_dataset reads those")
     format = file_format(place, format, column)
     if format in VECS:
@@ -74,7 +74,7 @@ def write_vectors(
     column : str, optional
         The name of the array in an HDF5 file ("train" by default) or of the column in a Parquet file ("vector").
     """
-    place = Path(path)
+    place = path_of(path)
     format = file_format(place, format, column)
     array = real_array(X, "X", 2)
     if array.shape[1] == 0:
@@ -96,11 +96,12 @@ def file_format(path: Path, format: str | None, column: str | None = None) -> st
             raise InputError(
                 f"path = {str(path)!r} has the suffix {path.suffix!r}; known are {', '.join(SUFFIXES)}, or pass format="
             )
-    if format not in FORMATS:
-        raise InputError(f"format = {format!r}; it must be one of {', '.join(FORMATS)}")
+    format = str(choice(format, "format", FORMATS))
     if column is not None:
         if not isinstance(column, str):
-            raise InputTypeError(f"column must be a string, not {type(column).__name__} ({column!r})")
+            raise InputTypeError(f"column must be a string, not {type(column).__name__} ({shown(column)})")
+        if not column or not column.isprintable():
+            raise InputError(f"column = {shown(column)}; it is empty, or has characters that cannot be printed")
         if format not in ("hdf5", "parquet"):
             raise InputError(f"column = {column!r}, but a {format} file has no columns; leave it out")
     return format

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from antisparse._arrays import Float64Array, integer
-from antisparse._files import replacing
+from antisparse._arrays import Float64Array, boolean, choice, integer
+from antisparse._files import open_regular, replacing
 from antisparse.datasets.dataset import Dataset, read_dataset
 from antisparse.datasets.download import cache_folder, fetch
-from antisparse.errors import FormatError, InputError, InputTypeError
+from antisparse.errors import FormatError, InputTypeError
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,7 @@ def load(name: str, **options: Any) -> Dataset:
     >>> data.base.shape, data.query.shape
     ((500, 8), (1000, 8))
     """
-    if name not in _NAMED:
-        raise InputError(f"name = {name!r}; it must be one of {', '.join(_NAMED)}")
-    function = _NAMED[name]
+    function = _NAMED[choice(name, "name", _NAMED)]
     signature = inspect.signature(function)
     try:
         signature.bind(**options)
@@ -131,6 +129,7 @@ def _sphere(generator: np.random.Generator, n: int, d: int) -> Float64Array:
 
 def _archived(name: str, progress: bool) -> Dataset:
     """The data set of an archive, from the cache, or fetched to it."""
+    boolean(progress, "progress")
     archive = _ARCHIVES[name]
     folder = cache_folder()
     if not all(_has(folder / file, size) for file, size in archive.files.items()):
@@ -149,7 +148,7 @@ def _unpack(packed: Path, folder: Path, files: dict[str, int]) -> None:
     """Copy the expected files, and nothing else, out of a tar.gz: no name in it decides where a byte goes."""
     missing = set(files)
     try:
-        with tarfile.open(packed, "r:gz") as tar:
+        with open_regular(packed) as (archive, _), tarfile.open(fileobj=archive, mode="r:gz") as tar:
             for member in tar:
                 source = tar.extractfile(member) if member.name in missing and member.isreg() else None
                 if source is None:

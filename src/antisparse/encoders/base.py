@@ -6,11 +6,21 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from antisparse._arrays import Float64Array, finite, integer, thread_count
-from antisparse.codec.codec import LARGEST, Codec
+from antisparse._arrays import (
+    Float64Array,
+    finite,
+    integer,
+    moderate,
+    plain_array,
+    random_numbers,
+    real_array,
+    shown,
+    thread_count,
+)
+from antisparse.codec.codec import Codec
 from antisparse.codes import Codes
 from antisparse.errors import InputError, InputTypeError
 from antisparse.frames import BlockFrame, Frame, block_frame, frame_matrix, gaussian_frame, tight_frame
@@ -44,7 +54,7 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the codec from training vectors (n, d), brought to unit length first if the metric is the cosine."""
         metric, _ = metric_named(self.metric), thread_count(self.n_threads)
-        random = check_random_state(getattr(self, "random_state", None))
+        random = random_numbers(getattr(self, "random_state", None))
         before = dict(self.__dict__)
         try:
             training = self._training(X, metric, random)
@@ -60,7 +70,10 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _training(self, X: Any, metric: Metric, random: np.random.RandomState) -> FloatArray:
         """The vectors to learn from, prepared for the metric: float32 where they have no more precision than that."""
         # Rows of an array are drawn first: it may be memory-mapped, and most of it is then never read.
-        rows = self._sample(len(X), random) if isinstance(X, np.ndarray) and X.ndim == 2 else None
+        rows = None
+        if isinstance(X, np.ndarray) and X.ndim == 2:
+            X = plain_array(X, "X")
+            rows = self._sample(len(X), random)
         drawn = X if rows is None else X[rows]
         if isinstance(drawn, np.ndarray) and drawn.dtype == np.float16:
             drawn = drawn.astype(np.float32)
@@ -98,6 +111,9 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         plain = type(X) is np.ndarray and X.dtype.kind == "f" and X.ndim == 2
         if not fit and plain and X.shape[1] == self.codec_.dimension and not hasattr(self, "feature_names_in_"):
             return np.asarray(X)  # scikit-learn's checks would read all of it
+        given = plain_array(X, "X")
+        if given.dtype.kind in "mM" or (given.dtype.kind == "f" and given.dtype.itemsize > 8):
+            real_array(given, "X", 2)  # what scikit-learn would take for numbers
         try:
             array: npt.NDArray[Any] = validate_data(
                 self,
@@ -109,12 +125,11 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         except TypeError as error:
             raise InputTypeError(f"X: {error}") from None
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             raise InputError(f"X: {error}") from None
         if fit:
             finite(array, "X")
-            if max(float(array.max()), -float(array.min())) > LARGEST:
-                raise InputError(f"X has entries beyond {LARGEST:g}, whose squares overflow; scale the vectors down")
+            moderate(array, "X")
         return array
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
@@ -153,7 +168,7 @@ def drawn_frame(frame: str | Frame, d: int, n_bits: int, random: np.random.Rando
         return gaussian_frame(d, n_bits, seed)
     if frame == "block":
         return block_frame(d, n_bits, _BLOCK, seed)
-    raise InputError(f"frame = {frame!r}; choose 'tight', 'gaussian', 'block', or pass a matrix")
+    raise InputError(f"frame = {shown(frame)}; choose 'tight', 'gaussian', 'block', or pass a matrix")
 
 
 def most_dimensions(frame: str | Frame, n_bits: int) -> int:

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,13 @@ import numpy.typing as npt
 from antisparse._arrays import integer, real_array
 from antisparse._files import TEMPORARY, sync_folder
 from antisparse._progress import bar
-from antisparse.errors import InputError
+from antisparse.errors import InputError, StorageError
 
 Array = npt.NDArray[Any]
 
 _FLAT = 1_000_000  # below so many vectors cells are not worth their bytes for speed
 _MOST_CELLS, _PER_CELL = 4096, 40  # training vectors that a cell needs
-_BATCH = 4096  # vectors encoded between two moves of the bar
+BATCH = 4096  # vectors encoded between two moves of the bar
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ class Source:
     ----------
     train : ndarray of shape (n, d)
         What a training sample is drawn from.
+    name : str
+        The argument that these were.
     total : int or None
         How many vectors there are in all, if that is known.
     batches : iterable of ndarray
@@ -40,17 +43,32 @@ class Source:
     """
 
     train: Array
+    name: str
     total: int | None
     batches: Iterable[Array]
 
     @classmethod
-    def of(cls, X: Any, train: int) -> "Source":
-        """From an array, or an iterator of arrays, of which the first `train` vectors are learned from."""
+    def of(cls, X: Any, train: int, learn: Any = None) -> "Source":
+        """From an array, or an iterator of arrays, of which the first `train` vectors are learned from.
+
+        Or from vectors to `learn` from, apart from those that are added.
+        """
+        if learn is not None:
+            apart = real_array(learn, "learn", 2)
+            if not len(apart):
+                raise InputError("learn has no rows; an index is learned from vectors")
         if not isinstance(X, Iterator):
             array = real_array(X, "X", 2)
-            if not len(array):
+            if learn is not None and apart.shape[1] != array.shape[1]:
+                raise InputError(
+                    f"learn has vectors of {apart.shape[1]} dimensions; those to add have {array.shape[1]}"
+                )
+            if learn is None and not len(array):
                 raise InputError("X has no rows; an index is learned from vectors")
-            return cls(array, len(array), (array[at : at + _BATCH] for at in range(0, len(array), _BATCH)))
+            batches = in_batches(array)
+            return cls(array, "X", len(array), batches) if learn is None else cls(apart, "learn", len(array), batches)
+        if learn is not None:
+            return cls(apart, "learn", None, X)
         first: list[Array] = []
         while sum(map(len, first)) < train and (part := next(X, None)) is not None:
             first.append(real_array(part, "X", 2))
@@ -59,18 +77,24 @@ class Source:
         if len({part.shape[1] for part in first}) > 1:
             raise InputError("X has arrays of different numbers of columns; all vectors must have the same dimension")
 
-        def batches() -> Iterator[Array]:
-            yield from first
-            yield from X
-
-        return cls(np.concatenate(first)[:train], None, batches())
+        return cls(np.concatenate(first)[:train], "X", None, chain(first, X))
 
     def shown(self, progress: bool) -> Iterator[Array]:
         """The batches, with a progress bar."""
-        with bar("adding", self.total, progress) as advance:
-            for batch in self.batches:
-                yield batch
-                advance(len(batch))
+        return with_bar(self.batches, self.total, progress)
+
+
+def in_batches(X: Array) -> Iterator[Array]:
+    """Vectors a few thousand at a time."""
+    return (X[at : at + BATCH] for at in range(0, len(X), BATCH))
+
+
+def with_bar(batches: Iterable[Array], total: int | None, progress: bool) -> Iterator[Array]:
+    """Batches of vectors that are added, with a progress bar."""
+    with bar("adding", total, progress) as advance:
+        for batch in batches:
+            yield batch
+            advance(len(batch))
 
 
 def cell_count(cells: Any, total: int | None, trained: int) -> int | None:
@@ -88,7 +112,13 @@ def cell_count(cells: Any, total: int | None, trained: int) -> int | None:
 
 def check_new_path(path: Path, name: str = "path =") -> None:
     """Raise unless an index can be made under this name: said before the work, not after it."""
-    if os.path.lexists(path):
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:  # too long a name, say
+        raise StorageError(f"{name} {str(path)!r} cannot be made: {error}") from error
+    else:
         raise InputError(f"{name} {str(path)!r}: it exists already; remove it first, or choose another name")
     if not path.absolute().parent.is_dir():
         raise InputError(f"{name} {str(path)!r}: there is no folder {str(path.parent)!r}; make it first")
@@ -100,7 +130,10 @@ def appearing(path: Path) -> Iterator[Path]:
     temporary, process = path.with_name(f"{TEMPORARY}{secrets.token_hex(8)}"), os.getpid()
     try:
         yield temporary
-        os.rename(temporary, path)
+        try:
+            os.rename(temporary, path)
+        except OSError as error:
+            raise StorageError(f"{path} could not be written: {error}") from error
     except BaseException:
         if process == os.getpid():  # a fork that fails leaves it to its parent
             shutil.rmtree(temporary, ignore_errors=True)

@@ -41,7 +41,7 @@ def filtered(segments: tuple[Segment, ...], allowed: Any) -> list[FilteredPart]:
         These alone may be found; the entry i of a mask says whether id i may, and ids beyond it may not.
     """
     array = plain_array(allowed, "filter")
-    if array.ndim != 1 or not (array.dtype == bool or np.issubdtype(array.dtype, np.integer) or not len(array)):
+    if array.ndim != 1 or not (array.dtype.kind in "biu" or not len(array)):
         raise InputTypeError("filter must be a 1-dimensional array of ids or of bool")
     parts = []
     for segment in segments:

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import Float64Array, boolean, integer, path_of, thread_count
+from antisparse._arrays import Float64Array, boolean, integer, path_of, renamed, thread_count
 from antisparse.codec.codec import Codec, codec_of
 from antisparse.codec.queries import Method, Query
 from antisparse.codes import Codes
@@ -59,7 +59,10 @@ class Index:
         metric: MetricName = "l2",
         ids: Any = None,
         cells: int | Literal["auto"] = "auto",
+        symbols: str = "auto",
+        effort: Literal[1, 2, 3] = 2,
         train: int = 100_000,
+        learn: Any = None,
         progress: bool = False,
         random_state: Any = None,
         n_threads: int | None = None,
@@ -80,8 +83,12 @@ class Index:
         cells : int or "auto"
             Cells, of which a search may visit a few (`probes`); their number takes one or two of the bytes. "auto":
             what has the most recall below a million vectors, and about the square root of their number beyond.
+        symbols, effort
+            As for `LearnedEncoder`.
         train : int
             Learn from at most so many vectors.
+        learn : array of shape (n', d), optional
+            Learn from these in place of some of X.
         progress : bool
             Show progress, with the time left, on standard error.
         random_state : int, RandomState or None
@@ -95,7 +102,7 @@ class Index:
         place = None if path is None else path_of(path)
         if place is not None:
             check_new_path(place)
-        source = Source.of(X, integer(train, "train", 1))
+        source = Source.of(X, integer(train, "train", 1), learn)
         if ids is not None:  # what is wrong with them is said before the work
             ids = id_array(ids, "ids")
             distinct(ids)
@@ -104,12 +111,16 @@ class Index:
         encoder = LearnedEncoder(
             n_bytes,
             metric=metric,
+            symbols=symbols,
             cells=cell_count(cells, source.total, min(len(source.train), train)),
+            effort=effort,
             train=train,
             verbose=progress,
             random_state=random_state,
             n_threads=n_threads,
-        ).fit(source.train)
+        )
+        with renamed(X=source.name):
+            encoder.fit(source.train)
         if place is None:
             index = cls.create(None, encoder, n_threads=n_threads)
             index.add(source.shown(progress), ids)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import Float64Array, finite, integer, plain_array, real_array
+from antisparse._arrays import Float64Array, finite, integer, number, plain_array, real_array
 from antisparse.codec.codec import Codec
 from antisparse.codes import Codes
 from antisparse.errors import InputError, InputTypeError
@@ -67,9 +67,9 @@ class Snapshot:
 
     def _find(self, ids: Ids) -> tuple[Ids, Ids]:
         which, places = np.full(len(ids), -1, np.int64), np.full(len(ids), -1, np.int64)
-        for number, segment in enumerate(self.segments):
+        for place, segment in enumerate(self.segments):
             at = segment.find(ids)
-            which[at >= 0] = number
+            which[at >= 0] = place
             places[at >= 0] = at[at >= 0]
         return which, places
 
@@ -78,8 +78,8 @@ class Snapshot:
         wanted = id_array(ids, "ids")
         which, places = self.located(wanted)
         rows = np.zeros((len(wanted), self.codec.n_bytes), np.uint8)
-        for number, segment in enumerate(self.segments):
-            mine = which == number
+        for place, segment in enumerate(self.segments):
+            mine = which == place
             rows[mine] = segment.code_rows(places[mine])
         return rows
 
@@ -95,13 +95,14 @@ class Snapshot:
         given = plain_array(Q, "Q")
         single = given.ndim == 1
         queries = self.codec.queries(given[None] if single else given)
+        table = None if callable(originals) else real_array(originals, "rerank", 2)
         depth = max(10 * what.k, 100) if candidates is None else integer(candidates, "shortlist", what.k)
         first = Search(min(depth, max(len(self), 1)), what.method, what.query, what.probes)
         _, found = self.search(np.atleast_2d(Q), first, allowed, threads)
         values = np.full(found.shape, np.inf)
         for row, ids in enumerate(found):
             held = ids >= 0
-            vectors = originals(ids[held]) if callable(originals) else _rows_of(originals, ids[held])
+            vectors = originals(ids[held]) if callable(originals) else _rows_of(table, ids[held])
             exact = real_array(vectors, "rerank", 2)
             finite(exact, "rerank")
             if exact.shape != (int(held.sum()), queries.shape[1]):
@@ -116,8 +117,7 @@ class Snapshot:
         self, Q: Any, radius: float, what: Search, allowed: Any, threads: int
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any], Ids]:
         """All ids within a distance of each query: limits, distances, ids."""
-        if isinstance(radius, bool) or not isinstance(radius, int | float | np.number) or np.isnan(radius):
-            raise InputTypeError(f"radius = {radius!r} is not a number")
+        radius = number(radius, "radius")
         queries = self.codec.vectors(Q, "Q")
         n, k = len(self), 64
         parts: list[tuple[npt.NDArray[Any], Ids]] = [(np.zeros(0), np.zeros(0, np.int64))] * len(queries)
@@ -139,10 +139,11 @@ class Snapshot:
         )
 
 
-def _rows_of(originals: npt.NDArray[Any], ids: Ids) -> npt.NDArray[Any]:
+def _rows_of(originals: npt.NDArray[Any] | None, ids: Ids) -> npt.NDArray[Any]:
+    assert originals is not None
     if len(ids) and ids.max() >= len(originals):
         raise InputError(f"rerank has {len(originals)} rows, but id {ids.max()} was found; pass a function of ids")
-    rows: npt.NDArray[Any] = np.asanyarray(originals)[ids]
+    rows: npt.NDArray[Any] = originals[ids]
     return rows
 
 
@@ -155,7 +156,7 @@ def id_array(value: Any, name: str) -> Ids:
         raise InputError(f"{name} has shape {array.shape}; it must be 1-dimensional")
     if len(array) == 0:
         return np.zeros(0, np.int64)
-    if array.dtype == bool or not np.issubdtype(array.dtype, np.integer):
+    if array.dtype.kind not in "iu":
         raise InputTypeError(f"{name} has dtype {array.dtype}; ids are integers")
     if (array < 0).any() or (array >= MOST_ID).any():
         raise InputError(f"{name} has entries out of range; ids are not negative and below 2^63 - 1")

@@ -46,7 +46,9 @@ def reduced(reduction: Reduction, X: FloatArray, largest: float, threads: int) -
     """Training vectors reduced, a few thousand at a time; many of them in float32, if no entry is far from 1."""
     shape = len(X), reduction.reduced_dimension
     fits = 1e-30 < largest < 1e30
-    Y: FloatArray = np.empty(shape, np.float32 if fits and shape[0] * shape[1] > _MOST_DOUBLES else np.float64)
+    Y: FloatArray = np.empty(shape)
+    if fits and Y.size > _MOST_DOUBLES:
+        Y = np.empty(shape, np.float32)
     for first in range(0, len(X), _CHUNK_ROWS):
         Y[first : first + _CHUNK_ROWS] = reduction.reduce(X[first : first + _CHUNK_ROWS], threads)
     return Y

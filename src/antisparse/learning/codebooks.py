@@ -5,7 +5,16 @@ from typing import Any, Literal
 import numpy as np
 import scipy.linalg
 
-from antisparse._arrays import Float64Array, choice, float64_array, integer, thread_count
+from antisparse._arrays import (
+    Float64Array,
+    boolean,
+    choice,
+    float64_array,
+    integer,
+    moderate,
+    random_numbers,
+    thread_count,
+)
 from antisparse._progress import bar
 from antisparse.codewords import CODEWORDS, TENURE, CodewordFinder, check_codebooks, one_hot
 from antisparse.learning.product import product_start
@@ -53,17 +62,18 @@ def learn_codebooks(
     Learned
         With a matrix of shape (d, 16 count): the 16 codewords of the first codebook, those of the next, and so on.
     """
-    from sklearn.utils import check_random_state
     from threadpoolctl import threadpool_limits
 
     X = float64_array(X, "X", 2)
+    moderate(X, "X")
+    boolean(progress, "progress")
     count = check_codebooks(count)
     choice(start, "start", ("gaussian", "product"))
     means, rounds = integer(means, "means", 1), integer(rounds, "rounds", 1)
     threads = thread_count(n_threads)
     # BLAS with one thread: sums have one order, and its threads do not get in the way of ours.
     with threadpool_limits(1, "blas"):
-        return _learn(X, count, means, start, rounds, check_random_state(random_state), threads, progress)
+        return _learn(X, count, means, start, rounds, random_numbers(random_state), threads, progress)
 
 
 def _learn(

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from antisparse._arrays import Float64Array, float64_array, integer, thread_count
+from antisparse._arrays import Float64Array, boolean, float64_array, integer, moderate, random_numbers, thread_count
 from antisparse._progress import bar
 from antisparse.codec.cells import nearest_mean
 from antisparse.codec.scale import first_scales
@@ -53,13 +53,14 @@ def learn_frame(
     progress : bool
         Show a progress bar on standard error.
     """
-    from sklearn.utils import check_random_state
     from threadpoolctl import threadpool_limits
 
     X = float64_array(X, "X", 2)
+    moderate(X, "X")
+    scale, progress = boolean(scale, "scale"), boolean(progress, "progress")
     n_bits, means, rounds = integer(n_bits, "n_bits", 1), integer(means, "means", 1), integer(rounds, "rounds", 1)
     threads = thread_count(n_threads)
-    random = check_random_state(random_state)
+    random = random_numbers(random_state)
     check_training(X, means)
     # BLAS with one thread: sums have one order, and its threads do not get in the way of ours.
     with threadpool_limits(1, "blas"):

@@ -60,6 +60,7 @@ class Split:
 
     def nibbles(self, n_bytes: int) -> int:
         """The nibbles that are left for symbols."""
+        integer(n_bytes, "n_bytes", 1)
         cells = 0 if self.cells == 1 else 1 if self.cells <= 256 else 2
         left = 2 * (n_bytes - cells - self.scale) - {"byte": 2, "nibble": 1, "none": 0}[self.bias]
         if left < 1:
@@ -93,6 +94,10 @@ def choose_split(
         How many cells there shall be; by default as many as do best.
     """
     choice(symbols, "symbols", ("auto", *SYMBOLS))
+    n_bytes, n_train = integer(n_bytes, "n_bytes", 1), integer(n_train, "n_train", 0, 2**63)
+    dimension = integer(dimension, "dimension", 1)
+    if cells is not None:
+        integer(cells, "cells", 1, 2**16 + 1)
     bias: BiasKind = "none"
     if metric_named(metric).centres:
         bias = "nibble" if n_bytes <= _FEW_BYTES else "byte"

@@ -89,8 +89,8 @@ def usual_vectors(X: FloatArray) -> FloatArray:
 
 def check_training(X: FloatArray, means: int) -> None:
     """Raise unless there are vectors, and no fewer than means."""
-    if len(X) == 0:
-        raise InputError("X has no rows; learning needs vectors")
+    if not X.size:
+        raise InputError(f"X has shape {X.shape}; learning needs vectors")
     if means > len(X):
         raise InputError(f"means = {means}, but X has {len(X)} vectors; lower it or pass more vectors")
 

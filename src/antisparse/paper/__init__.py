@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from antisparse._arrays import texts
 from antisparse.datasets import Dataset
 from antisparse.errors import InputError
 from antisparse.paper import bits, penalty, ranking, report, shortlist, sift, trajectory
@@ -80,6 +81,7 @@ def reproduce(
 
 def check_names(only: tuple[str, ...]) -> None:
     """Raise if there is no experiment of some name, or no name."""
+    only = texts(only, "only")
     unknown = [name for name in only if name not in EXPERIMENTS]
     if unknown or not only:
         names = ", ".join(map(repr, unknown)) or "nothing"

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import scipy.linalg
 import scipy.optimize
 
-from antisparse._arrays import Float64Array, FloatArray, boolean, finite, real_array, vectors
+from antisparse._arrays import Float64Array, FloatArray, boolean, finite, plain_array, real_array, vectors
 from antisparse.errors import InputError, InputTypeError, RankError
 from antisparse.frames import BlockFrame, Frame, frame_matrix
 
@@ -215,7 +215,8 @@ class _Problem:
         x = real_array(x, "x", 2)
         if x.shape != (len(Y), matrix.shape[1]):
             raise InputError(f"x has shape {x.shape}; Y and A ask for {(len(Y), matrix.shape[1])}")
-        h = real_array(h, "h", np.ndim(h)).astype(np.float64)
+        h = plain_array(h, "h")
+        h = real_array(h, "h", h.ndim).astype(np.float64)
         if h.shape not in ((), (len(Y),)):
             raise InputError(f"h has shape {h.shape}; pass a number, or one for each of the {len(Y)} rows of Y")
         if not (np.isfinite(h) & (h >= 0)).all():

@@ -4,7 +4,9 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from antisparse.errors import InputError, MissingDependencyError
+from antisparse._arrays import path_of
+from antisparse._files import replacing
+from antisparse.errors import InputError, MissingDependencyError, StorageError
 
 if TYPE_CHECKING:
     from antisparse.tuning.result import Tuning
@@ -21,13 +23,14 @@ _LOOKS = {
 
 def picture_path(path: str | Path) -> Path:
     """`path`, once it is sure that a picture can be drawn of that name."""
-    if Path(path).suffix.lower() not in (".png", ".svg", ".pdf"):
+    place = path_of(path)
+    if place.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise InputError(f"picture {str(path)!r}: its name must end in .png, .svg or .pdf")
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:
         raise MissingDependencyError("pictures need matplotlib: pip install 'antisparse[plot]'") from None
-    return Path(path)
+    return place
 
 
 def draw(tuning: "Tuning", path: str | Path) -> None:
@@ -54,8 +57,12 @@ def draw(tuning: "Tuning", path: str | Path) -> None:
     figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=11)
     searched = f"{tuning.n_base:,} vectors searched, {tuning.n_queries:,} queries"
     figure.suptitle(f"Recall against bytes: {searched}, {tuning.dimension} dimensions", fontsize=14)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(place, dpi=130)
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"picture {str(place)!r}: its folder cannot be made: {error}") from error
+    with replacing(place) as temporary:
+        figure.savefig(temporary, dpi=130, format=place.suffix[1:].lower())
 
 
 def _points(tuning: "Tuning", measure: str, ax: Any) -> None:

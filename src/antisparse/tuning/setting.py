@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from antisparse._arrays import integer, texts
 from antisparse.encoders import AntiSparseEncoder, LearnedEncoder
 from antisparse.encoders.base import Encoder
 from antisparse.learning.symbols import SYMBOLS
@@ -82,6 +83,7 @@ class Setting:
 
     def python(self, n_indexed: int) -> str:
         """Lines of Python that make an index of vectors X, of which there are `n_indexed`, with this setting."""
+        n_indexed = integer(n_indexed, "n_indexed", 0, 2**63)
         given, symbols = dict(self.parameters), self.symbols(n_indexed)
         if symbols is not None:
             given["split"], given["symbols"] = None, symbols
@@ -105,6 +107,7 @@ class Setting:
 
         `data` are the arguments that name the vectors, of which there are `n_indexed`.
         """
+        n_indexed, data = integer(n_indexed, "n_indexed", 0, 2**63), texts(data, "data")
         symbols = self.symbols(n_indexed)
         if symbols is None:
             return None
