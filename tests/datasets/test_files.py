@@ -312,7 +312,7 @@ def test_parquet_fixed_size_lists_with_nulls(tmp_path) -> None:
     path = tmp_path / "x.parquet"
     for rows, message in (([[1, 2], None], "row 1 is null"), ([[1, 2], [3, None]], "row 1 holds a null")):
         pq.write_table(pa.table({"a": pa.array(rows, pa.list_(pa.int32(), 2))}), path)
-        with pytest.raises(FormatError, match=message):
+        with pytest.raises(FormatError, match=f"{message}|Expected all lists to be of size=2"):  # by older Arrow
             read_vectors(path)
 
 

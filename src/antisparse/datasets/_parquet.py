@@ -62,6 +62,7 @@ def _read(where: str, pa: Any, file: Any, name: str, kind: Any) -> Array:
     n = file.metadata.num_rows
     d = kind.list_size if pa.types.is_fixed_size_list(kind) else None
     X: Array | None = None
+    none: Array = pa.array([], kind.value_type).to_numpy()  # of the dtype; Arrow's own way to it may want pandas
     row = 0
     for batch in file.iter_batches(columns=[name]):
         lists = batch.column(name)
@@ -79,20 +80,20 @@ def _read(where: str, pa: Any, file: Any, name: str, kind: Any) -> Array:
             first = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0])
             raise FormatError(f"{where}: row {row + first // d} holds a null; fill or drop it first")
         if X is None:
-            X = _empty(where, n, d, kind)
+            X = _empty(where, n, d, none)
         X[row : row + len(lists)] = values.to_numpy().reshape(-1, d)
         row += len(lists)
     if row != n:
         raise FormatError(f"{where}: {row} rows, but its footer says {n}")
-    return _empty(where, 0, d, kind) if X is None else X
+    return _empty(where, 0, d, none) if X is None else X
 
 
-def _empty(where: str, n: int, d: int | None, kind: Any) -> Array:
+def _empty(where: str, n: int, d: int | None, like: Array) -> Array:
     if d is None:
         raise FormatError(f"{where}: no rows, and lists of no fixed size: the dimension is not known")
     if d < 1:
         raise FormatError(f"{where}: row 0 has {d} values; vectors have at least one")
-    return np.empty((n, d), kind.value_type.to_pandas_dtype())
+    return np.empty((n, d), like.dtype)
 
 
 def _pyarrow() -> tuple[Any, Any]:

@@ -72,7 +72,7 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         # Rows of an array are drawn first: it may be memory-mapped, and most of it is then never read.
         rows = None
         if isinstance(X, np.ndarray) and X.ndim == 2:
-            X = plain_array(X, "X")
+            plain_array(X, "X")  # nothing in it is masked, drawn or not
             rows = self._sample(len(X), random)
         drawn = X if rows is None else X[rows]
         if isinstance(drawn, np.ndarray) and drawn.dtype == np.float16:
