@@ -122,9 +122,8 @@ void bind_tables(nb::module_& m) {
   nb::class_<TableMaker>(m, "TableMaker", "Makes queries ready for the scan.")
       .def(nb::init<const std::vector<Matrix<double>>&, std::size_t, std::size_t, const std::optional<Vector<double>>&,
                     const std::optional<Matrix<double>>&, const std::optional<Vector<double>>&>(),
-           "blocks"_a, "columns_per_nibble"_a, "nibbles"_a, nb::kw_only(),
-           "shift"_a.noconvert().none() = nb::none(), "points"_a.noconvert().none() = nb::none(),
-           "half"_a.noconvert().none() = nb::none())
+           "blocks"_a, "columns_per_nibble"_a, "nibbles"_a, nb::kw_only(), "shift"_a.noconvert().none() = nb::none(),
+           "points"_a.noconvert().none() = nb::none(), "half"_a.noconvert().none() = nb::none())
       .def("make", &TableMaker::make<float>, "x"_a.noconvert(), "at_least"_a, "probes"_a, "threads"_a)
       .def("make", &TableMaker::make<double>, "x"_a.noconvert(), "at_least"_a, "probes"_a, "threads"_a,
            "Tables, units, peaks, squared norms, nearest points and dot products with these (tables/table_job.hpp).");

@@ -14,7 +14,7 @@ _FEW_BYTES = 8  # up to which half a byte of bias is enough
 _CODEBOOK_BITS = 1.5  # a dimension, up to which codebooks do better than signs
 _DENSE_BYTES, _BLOCK_BYTES = 64, 16  # up to which codes are found as a whole; of a block beyond
 _LEAST_AXES = 384
-_PER_CODEBOOK = 20  # training vectors, below which they do not
+_PER_CODEBOOK = 20  # training vectors for each of a block, below which they do not
 _MEANS, _PER_MEAN = 256, 80  # with fewer training vectors a mean, means fit these and not the base
 
 
@@ -109,7 +109,7 @@ def choose_split(
     if symbols != "auto":
         return Split(symbols, cells or 1, False, bias, blocks, kept)
     few_bits = 8 * n_bytes <= _CODEBOOK_BITS * dimension
-    if (few_bits or blocks > 1) and n_train >= _PER_CODEBOOK * 2 * n_bytes:
+    if (few_bits or blocks > 1) and n_train >= _PER_CODEBOOK * 2 * n_bytes / blocks:
         return Split("codebooks", cells or 1, False, bias, blocks, kept)
     enough = n_train >= _PER_MEAN * _MEANS and bias != "nibble" and blocks == 1
     count = cells or (_MEANS if enough else 1)
