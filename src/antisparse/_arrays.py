@@ -51,7 +51,7 @@ def plain_array(value: Any, name: str) -> npt.NDArray[Any]:
     if hasattr(value, "toarray"):
         raise InputTypeError(f"{name} is sparse ({type(value).__name__}); pass {name}.toarray()")
     try:
-        return np.require(value, requirements="A")
+        return np.require(value, requirements=["A", "E"])
     except (ValueError, TypeError, OverflowError) as error:  # ragged nested lists, say
         raise InputError(f"{name} is not a rectangular array of numbers: {error}") from None
 
