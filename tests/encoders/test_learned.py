@@ -1,7 +1,9 @@
 """LearnedEncoder: as many bytes as were asked for, split by rules or by hand, learned the same from the same seed."""
 
 import re
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,8 @@ from sklearn.base import clone
 from antisparse import (
     AntiSparseEncoder,
     CodeBase,
+    Codec,
+    Index,
     InputError,
     InputTypeError,
     LearnedEncoder,
@@ -370,3 +374,32 @@ def test_one_far_training_vector_leaves_the_search_as_it_was(n_bytes: int, symbo
         codec = LearnedEncoder(n_bytes, symbols=symbols, effort=1, random_state=0).fit(train).codec_
         recalls.append(recall_at(CodeBase(codec, codec.encode(base)).search(queries, 10)[1], nearest, 10))
     assert min(recalls) > recalls[0] - 0.06
+
+
+@pytest.mark.parametrize("metric", ["l2", "cosine", "ip"])
+def test_the_first_dimensions_alone_are_those_of_vectors_cut_before(metric: str, tmp_path: Path) -> None:
+    X = np.random.default_rng(8).standard_normal((300, 12)) + 1
+    cut = LearnedEncoder(4, metric=metric, random_state=0).fit(X[:, :5]).codec_
+    encoder = LearnedEncoder(4, metric=metric, dimensions=5, random_state=0).fit(X)
+    codec = encoder.codec_
+    assert replace(codec, given=None) == cut and codec != cut and "5 of 12 dimensions" in repr(codec)
+    codec.save(tmp_path / "codec")
+    assert Codec.load(tmp_path / "codec") == codec
+    codes = encoder.transform(X)
+    np.testing.assert_array_equal(codes, cut.encode(X[:, :5]))
+    np.testing.assert_array_equal(codec.encode(X[:, :5]), codes)
+    assert codec.decode(codes).shape == (300, 5)
+    index = Index.build(X, 4, metric=metric, dimensions=5, random_state=0)
+    other = Index.build(X[:, :5], 4, metric=metric, random_state=0)
+    for options in ({}, {"rerank": X}):
+        found = index.search(X[:9], 6, **options)
+        expected = other.search(X[:9, :5], 6, **({"rerank": X[:, :5]} if options else {}))
+        for ours, theirs in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+    np.testing.assert_array_equal(index.search(X[:9, :5], 6)[1], index.search(X[:9], 6)[1])
+    assert len(index.range_search(X[:3], 1e9)[2]) == 900
+    with pytest.raises(InputError, match="dimensions"):
+        codec.encode(X[:, :7])
+    for wrong in (0, 13, "5"):
+        with pytest.raises((InputError, InputTypeError), match="dimensions"):
+            LearnedEncoder(4, dimensions=wrong).fit(X)

@@ -50,6 +50,7 @@ def add_build(commands: Any) -> None:
     parser.add_argument("--train", type=int, default=_TRAIN, help=f"learn from at most so many vectors ({_TRAIN:,})")
     parser.add_argument("--learn", metavar="FILE", help="learn from these vectors in place of some of VECTORS")
     parser.add_argument("--effort", type=int, choices=(1, 2, 3), default=2, help="how hard to look for each code (2)")
+    parser.add_argument("--dimensions", type=int, help="use the first so many dimensions of each vector (all)")
     parser.add_argument("--column", help="the array of an HDF5 file, or the column of a Parquet file")
     parser.add_argument("--seed", type=int, default=0, help="of every random draw (0)")
     parser.add_argument("--threads", type=int, help="threads to use (all CPUs)")
@@ -79,6 +80,7 @@ def _build(given: argparse.Namespace, command: str) -> int:
             cells=given.cells,
             symbols=given.symbols,
             effort=given.effort,
+            dimensions=given.dimensions,
             train=given.train,
             learn=learn,
             progress=on_terminal(),

@@ -77,7 +77,7 @@ def _add(given: argparse.Namespace, command: str) -> int:
     if ids is not None and len(ids) != len(X):
         raise InputError(f"--ids {given.ids} has {len(ids)} ids for {len(X)} vectors")
     with changing(given.index, given.threads) as index, renamed(X="VECTORS"):
-        check_columns(X, "VECTORS", index.codec.dimension)
+        check_columns(X, "VECTORS", index.codec.input_dimension)
         added = index.add(with_bar(in_batches(X), len(X), on_terminal()), ids)
         n = len(index)
     content = {"added": len(added), "first_id": None, "last_id": None, "vectors": n}

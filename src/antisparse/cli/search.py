@@ -149,7 +149,7 @@ def _open(given: argparse.Namespace) -> "Index":
 
 def _queries(given: argparse.Namespace, index: "Index") -> Array:
     Q = read_part(given.queries, "query", "QUERIES", given.column)
-    check_columns(Q, "QUERIES", index.codec.dimension)
+    check_columns(Q, "QUERIES", index.codec.input_dimension)
     check_vectors(Q, "QUERIES", index.metric, range(len(Q)))
     return Q
 
@@ -159,7 +159,7 @@ def _find(index: "Index", Q: Array, given: argparse.Namespace, options: dict[str
     options = {"method": given.method, "probes": given.probes, "shortlist": given.shortlist, **options}
     if given.rerank is not None:
         options["rerank"] = read_part(given.rerank, "base", "--rerank")
-        check_columns(options["rerank"], "--rerank", index.codec.dimension)
+        check_columns(options["rerank"], "--rerank", index.codec.input_dimension)
     parts = []
     with bar("searching", len(Q)) as done:
         for start in range(0, max(len(Q), 1), _CHUNK_QUERIES):  # once without queries too, for the shapes

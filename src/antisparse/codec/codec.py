@@ -1,14 +1,24 @@
 """The codec: what a fitted code is. It never changes; indexes, files and searches hold it (docs/codec.md)."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import Float64Array, finite, integer, moderate, output_array, path_of, thread_count, vectors
+from antisparse._arrays import (
+    Float64Array,
+    finite,
+    integer,
+    moderate,
+    output_array,
+    path_of,
+    plain_array,
+    thread_count,
+    vectors,
+)
 from antisparse._files import read_file, sync_folder, write_file
 from antisparse._progress import track
 from antisparse.codec.fields import (
@@ -63,6 +73,8 @@ class Codec(Frozen):
         What multiplies the symbols' combination.
     bias : BiasByte, BiasNibble or None
         What squared distances need beside it.
+    given : int or None
+        Dimensions of vectors as they come, of which the first `dimension` are used; None: they come with no more.
     """
 
     metric_name: MetricName
@@ -71,12 +83,15 @@ class Codec(Frozen):
     cells: Cells | None = None
     scale: Scale | None = None
     bias: Bias | None = None
+    given: int | None = field(default=None, metadata={"later": True})
 
     def __post_init__(self) -> None:
         metric_named(self.metric_name)
         for name, kinds in _KINDS.items():
             if not isinstance(getattr(self, name), kinds):
                 raise InputTypeError(f"{name} is a {type(getattr(self, name)).__name__}, which a codec cannot hold")
+        if self.given is not None and integer(self.given, "given", 1) <= self.dimension:
+            raise InputError(f"given = {self.given}, but {self.dimension} dimensions are used; leave it out")
         r = self.reduction.reduced_dimension
         if self.symbols.dimension != r:
             raise InputError(f"symbols are of {self.symbols.dimension} dimensions, but reduced vectors of {r}")
@@ -111,8 +126,13 @@ class Codec(Frozen):
 
     @property
     def dimension(self) -> int:
-        """Of the vectors."""
+        """Of the vectors that are coded and rebuilt."""
         return self.reduction.dimension
+
+    @property
+    def input_dimension(self) -> int:
+        """Of the vectors as they come."""
+        return self.given or self.dimension
 
     @property
     def n_cells(self) -> int:
@@ -238,7 +258,10 @@ class Codec(Frozen):
         return self.reduction.restore(rebuilt, threads)
 
     def vectors(self, X: Any, name: str) -> npt.NDArray[Any]:
-        """Vectors (n, d) as an array of numbers, not yet checked for NaN."""
+        """Vectors (n, d) as an array of numbers, cut to the dimensions that are used, not yet checked for NaN."""
+        if self.given is not None:
+            X = plain_array(X, name)
+            X = X[:, : self.dimension] if X.ndim == 2 and X.shape[1] == self.given else X
         return vectors(X, name, self.dimension, "the codec was fitted on vectors of {} dimensions")
 
     def queries(self, Q: Any) -> npt.NDArray[Any]:
@@ -305,7 +328,8 @@ class Codec(Frozen):
 
     def __repr__(self) -> str:
         size = "1 byte" if self.n_bytes == 1 else f"{self.n_bytes} bytes"
-        return f"Codec({size}: {self.summary}; {self.dimension} dimensions, {self.metric_name})"
+        cut = "" if self.given is None else f" of {self.given}"
+        return f"Codec({size}: {self.summary}; {self.dimension}{cut} dimensions, {self.metric_name})"
 
 
 def codec_of(value: Any, metric: MetricName | None = None) -> Codec:

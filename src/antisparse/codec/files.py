@@ -113,7 +113,12 @@ def _store(value: Any, name: str, tensors: Tensors) -> Any:
         tensors[name] = np.ascontiguousarray(value)
         return {"tensor": name}
     if dataclasses.is_dataclass(value):
-        parts = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        # A field that came later is left out where it has its default: so codecs without it keep their digest.
+        parts = {
+            field.name: getattr(value, field.name)
+            for field in dataclasses.fields(value)
+            if not ("later" in field.metadata and getattr(value, field.name) == field.default)
+        }
         return {"class": type(value).__name__} | {
             key: _store(part, f"{name}.{key}", tensors) for key, part in parts.items()
         }

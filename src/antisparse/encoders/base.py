@@ -81,12 +81,12 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             array = self._validated(drawn, fit=True)
             if rows is None and (more := self._sample(len(array), random)) is not None:
                 array = array[more]
-            return _prepared(array, metric)
+            return _prepared(array[:, : self._dimensions(array.shape[1])], metric)
         except InputError:
             if rows is not None and X.dtype.kind in "biuf":  # say which of the caller's rows it is
                 for row in rows:
                     finite(X[row : row + 1], "X", int(row))
-                    metric.prepare(X[row : row + 1], "X", int(row))
+                    metric.prepare(X[row : row + 1, : self._dimensions(X.shape[1])], "X", int(row))
             raise
 
     def _fit(self, X: Any, random: np.random.RandomState) -> Codec:
@@ -95,6 +95,10 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _sample(self, n: int, random: np.random.RandomState) -> npt.NDArray[np.int64] | None:
         """The rows of n training vectors to use; None: all of them."""
         return None
+
+    def _dimensions(self, given: int) -> int:
+        """How many of the dimensions given are used: the first ones."""
+        return given
 
     def transform(self, X: Any) -> Codes:
         """Code rows (n, n_bytes), uint8, of the vectors (n, d)."""
@@ -109,7 +113,7 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _validated(self, X: Any, fit: bool) -> npt.NDArray[Any]:
         """Vectors (n, d) as an array; `fit` notes their dimension, else they must have it."""
         plain = type(X) is np.ndarray and X.dtype.kind == "f" and X.ndim == 2
-        if not fit and plain and X.shape[1] == self.codec_.dimension and not hasattr(self, "feature_names_in_"):
+        if not fit and plain and X.shape[1] == self.codec_.input_dimension and not hasattr(self, "feature_names_in_"):
             return np.asarray(X)  # scikit-learn's checks would read all of it
         given = plain_array(X, "X")
         if given.dtype.kind in "mM" or (given.dtype.kind == "f" and given.dtype.itemsize > 8):

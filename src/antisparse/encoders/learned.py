@@ -1,5 +1,6 @@
 """The learned encoder: codes of a number of bytes, split by rules and fitted to training vectors (docs/learn.md)."""
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -42,6 +43,8 @@ class LearnedEncoder(Encoder):
         Means that vectors are coded relative to, and that an index may visit a few of; by default what recall wants.
     effort : {1, 2, 3}
         How long the best code of a vector is sought.
+    dimensions : int, optional
+        Use so many dimensions of each vector, the first ones, as models trained for that (Matryoshka) allow.
     train : int
         Learn from at most so many of the vectors, drawn at random.
     split : Split, optional
@@ -79,6 +82,7 @@ class LearnedEncoder(Encoder):
         symbols: str = "auto",
         cells: int | None = None,
         effort: Literal[1, 2, 3] = 2,
+        dimensions: int | None = None,
         train: int = 100_000,
         split: Split | None = None,
         verbose: bool = False,
@@ -90,6 +94,7 @@ class LearnedEncoder(Encoder):
         self.symbols = symbols
         self.cells = cells
         self.effort = effort
+        self.dimensions = dimensions
         self.train = train
         self.split = split
         self.verbose = verbose
@@ -100,6 +105,9 @@ class LearnedEncoder(Encoder):
         if n <= integer(self.train, "train", 1):
             return None
         return np.sort(random.choice(n, self.train, replace=False))
+
+    def _dimensions(self, given: int) -> int:
+        return given if self.dimensions is None else integer(self.dimensions, "dimensions", 1, given + 1)
 
     def _fit(self, X: FloatArray, random: np.random.RandomState) -> Codec:
         boolean(self.verbose, "verbose")
@@ -134,7 +142,8 @@ class LearnedEncoder(Encoder):
             Y = (Y - means[0]).astype(Y.dtype)
         codec = _Fit(Codec("ip", reduction, symbols, cells), split, threads).codec(Y, self.metric, random)
         self.split_ = split
-        return codec
+        given = int(self.n_features_in_)
+        return replace(codec, given=given) if given > codec.dimension else codec
 
     def _chosen_split(self, n_train: int, dimension: int) -> Split:
         if self.split is not None:

@@ -61,6 +61,7 @@ class Index:
         cells: int | Literal["auto"] = "auto",
         symbols: str = "auto",
         effort: Literal[1, 2, 3] = 2,
+        dimensions: int | None = None,
         train: int = 100_000,
         learn: Any = None,
         progress: bool = False,
@@ -83,7 +84,7 @@ class Index:
         cells : int or "auto"
             Cells, of which a search may visit a few (`probes`); their number takes one or two of the bytes. "auto":
             what has the most recall below a million vectors, and about the square root of their number beyond.
-        symbols, effort
+        symbols, effort, dimensions
             As for `LearnedEncoder`.
         train : int
             Learn from at most so many vectors.
@@ -114,6 +115,7 @@ class Index:
             symbols=symbols,
             cells=cell_count(cells, source.total, min(len(source.train), train)),
             effort=effort,
+            dimensions=dimensions,
             train=train,
             verbose=progress,
             random_state=random_state,
@@ -273,7 +275,7 @@ class Index:
         return {
             "vectors": n,
             "deleted": sum(len(segment.deleted) for segment in snapshot.segments),
-            "dimensions": codec.dimension,
+            "dimensions": codec.input_dimension,
             "metric": codec.metric_name,
             "cells": codec.n_cells,
             "segments": len(snapshot.segments),

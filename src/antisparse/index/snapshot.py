@@ -103,7 +103,7 @@ class Snapshot:
         for row, ids in enumerate(found):
             held = ids >= 0
             vectors = originals(ids[held]) if callable(originals) else _rows_of(table, ids[held])
-            exact = real_array(vectors, "rerank", 2)
+            exact = self.codec.vectors(real_array(vectors, "rerank", 2), "rerank")
             finite(exact, "rerank")
             if exact.shape != (int(held.sum()), queries.shape[1]):
                 raise InputError(
