@@ -311,6 +311,7 @@ CALLS: dict[str, Callable[[], tuple[Callable[..., Any], dict[str, Any]]]] = {
     "BiasByte": lambda: _field(_SCALED.bias),
     "BiasNibble": lambda: _field(_NIBBLE.bias),
     "Cells": lambda: _field(_SCALED.cells),
+    "Blocks": lambda: _field(zoo.codec("codebooks blocks").symbols),
     "Codebooks": lambda: _field(_NIBBLE.symbols),
     "FixedLength": lambda: _field(_CODEC.scale),
     "LearnedSigns": lambda: _field(_SCALED.symbols),

@@ -14,7 +14,7 @@ from antisparse.scan.columns import lay_out
 X = zoo.vectors(60, 1) + 1 / 3
 RNG = np.random.default_rng(0)
 BITS = RNG.integers(0, 256, (40_000, 8), np.uint8)
-THREADS, TURNS = 3, 2
+THREADS, TURNS = 4, 3
 
 
 def together(call: Callable[[int], object]) -> list[object]:

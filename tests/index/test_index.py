@@ -180,7 +180,7 @@ def test_rerank_must_give_the_vectors_asked_for() -> None:
     index = filled()
     with pytest.raises(InputError, match="rerank has 9 rows, but id"):
         index.search(QUERIES, 3, rerank=POOL[:9])
-    with pytest.raises(InputError, match="rerank gave vectors of shape"):
+    with pytest.raises(InputError, match="rerank has 4 columns"):
         index.search(QUERIES, 3, rerank=POOL[:, :4])
     with pytest.raises(InputError, match="rerank gave vectors of shape"):
         index.search(QUERIES, 3, rerank=lambda ids: POOL[:1])

@@ -349,6 +349,8 @@ class Machine(RuleBasedStateMachine):
     @rule(which=st.integers(0, 2), probes=st.sampled_from([1, 2, 3, 5, 8, 9, 10, 100]))
     def cells(self, which, probes):
         index, model = self.anyone(which)
+        if model.codec.cells is None:  # of a reader that was here before the folder was made anew
+            return
         for options in ({"method": "hamming"}, {"method": "asymmetric"}, {"shortlist": 10}):
             with pytest.raises(UnsupportedError, match=r"different means|no signs to compare"):
                 index.search(QUERIES, 2, **options)

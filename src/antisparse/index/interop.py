@@ -54,6 +54,8 @@ def _faiss() -> Any:
 
 
 def _whole_bytes(index: Index) -> int:
+    if not isinstance(index, Index):
+        raise InputTypeError(f"index is a {type(index).__name__}; pass an Index")
     symbols = index.codec.symbols
     if not symbols.compares:
         raise UnsupportedError(

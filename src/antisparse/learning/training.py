@@ -66,9 +66,10 @@ class Training:
     @property
     def root(self) -> Float64Array:
         """A square root of the residuals' covariance: times Gaussian columns, a first matrix."""
-        values, vectors = np.linalg.eigh(self.residual.T @ self.residual / len(self.residual))
-        extent = float(np.abs(self.vectors - self.vectors.mean(axis=0)).max()) or 1.0
-        root: Float64Array = vectors * np.sqrt(np.maximum(values, 1e-12 * extent**2))
+        unit = self.residual / self.norm  # so that the root of vectors twice as long is twice the root, to the last bit
+        values, vectors = np.linalg.eigh(unit.T @ unit / len(unit))
+        extent = float(np.abs(self.vectors - self.vectors.mean(axis=0)).max()) / self.norm or 1.0
+        root: Float64Array = self.norm * vectors * np.sqrt(np.maximum(values, 1e-12 * extent**2))
         return root
 
     @cached_property
