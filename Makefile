@@ -55,6 +55,11 @@ bench-recall: $(VENV)/with-bench  ## recall at equal bytes against FAISS; DATA="
 	$(BIN)/python benchmarks/recall.py $(or $(DATA),$(dir $(wildcard ../shared/data/*/base.npy))) --slow \
 	  --json out/recall.json --plot out/recall.png
 
+bench-embeddings: $(VENV)/with-bench  ## recall and cost at a quarter to four bits a dimension; DATA="FOLDER ..." names the sets (hours)
+	$(BIN)/python benchmarks/recall.py $(or $(DATA),$(dir $(wildcard ../shared/data/minilm/base.npy ../shared/data/hidden1536/base.npy))) --bits 0.25 0.5 1 2 4 --seeds $(or $(SEEDS),5) \
+	  --json out/embeddings.json --plot out/embeddings.png
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/embeddings.py --json out/embeddings-cost.json --plot out/embeddings-cost.png
+
 bench bench-smoke: export OMP_NUM_THREADS = 1
 bench: $(VENV)/with-bench  ## every benchmark, peers in the same run (minutes)
 	$(BIN)/python benchmarks/solver.py --json out/solver.json
@@ -67,6 +72,7 @@ bench-smoke: $(VENV)/with-bench  ## the same on small sizes: does it run?
 	$(BIN)/python benchmarks/encoding.py --smoke --json out/encoding-smoke.json
 	$(BIN)/python benchmarks/recall.py --smoke --json out/recall-smoke.json --plot out/recall-smoke.png
 	$(BIN)/python benchmarks/beginner.py --smoke --json out/beginner-smoke.json
+	$(BIN)/python benchmarks/embeddings.py --smoke --json out/embeddings-smoke.json --plot out/embeddings-smoke.png
 	$(BIN)/python benchmarks/effort.py --smoke --json out/effort-smoke.json
 	$(BIN)/python benchmarks/index.py --smoke --json out/index-smoke.json --plot out/index-smoke.png
 

@@ -18,7 +18,7 @@ from antisparse.learning.symbols import SYMBOLS, Order
 from antisparse.learning.training import FloatArray, usual_vectors
 from antisparse.metrics import METRICS, MetricName
 
-MOST_BYTES = 1024  # of a code
+MOST_BYTES = 2048  # of a code
 LEAST = 1e-140  # of what vectors differ by: below, squares vanish
 _RANKED = 22_000  # training vectors that the bias is fitted on, of which an eleventh asks
 _PER_CELL = 256  # vectors that the range of a bias nibble is found by
@@ -33,7 +33,7 @@ class LearnedEncoder(Encoder):
     Parameters
     ----------
     n_bytes : int
-        All that is stored of a vector, 1,024 at most.
+        All that is stored of a vector, 2,048 at most.
     metric : {"l2", "cosine", "ip"}
         What is nearest. With "cosine" vectors are brought to unit length, in `fit`, `transform` and searches alike.
     symbols : {"auto", "codebooks", "signs", "levels"}

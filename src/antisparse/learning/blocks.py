@@ -91,6 +91,7 @@ def learn_blocks(Y: FloatArray, kind: str, blocks: int, wanted: Order) -> tuple[
                 random_state=np.random.RandomState(seeds[k]),
                 n_threads=1,
                 progress=False,
+                in_blocks=blocks > 1,
             ),
         )
         advance(1)

@@ -20,8 +20,8 @@ from antisparse.codewords import CODEWORDS, TENURE, CodewordFinder, check_codebo
 from antisparse.learning.product import product_start
 from antisparse.learning.training import Learned, Training, check_training
 
-# In vectors, of those that a codeword would have if all had as many: a share of the relative error, within bounds.
-_RIDGE_OF_ERROR, _LEAST_RIDGE, _MOST_RIDGE = 0.3, 1e-4, 0.05
+# In vectors, of those that a codeword would have if all had as many: so many times the squared relative error, bounded.
+_RIDGE_OF_SQUARE, _LEAST_RIDGE, _MOST_RIDGE = 10, 1e-4, 0.05
 _MOVES = 60  # of the encodings while learning
 _BATCH, _LAST = 8192, 32768  # vectors of a round, and of each of the last two
 _NOISE = 0.25  # of the mean squared error, added to what is encoded
@@ -117,7 +117,7 @@ def _learn(
                 error += float(((seen * seen).sum(axis=1) - 2 * dots + squares).sum())
             errors.append(max(error / size, 0.0))  # which rounding may have made negative
             noise = _NOISE * errors[-1]
-            ridge = min(max(_RIDGE_OF_ERROR * errors[-1], _LEAST_RIDGE), _MOST_RIDGE)
+            ridge = min(max(_RIDGE_OF_SQUARE * errors[-1] ** 2, _LEAST_RIDGE), _MOST_RIDGE)
             regular = gram.astype(np.float64)  # so small a ridge is lost in float32
             regular[np.diag_indices(columns)] += ridge * size / CODEWORDS
             solved = scipy.linalg.solve(regular, moment, assume_a="pos", overwrite_a=True, check_finite=False)

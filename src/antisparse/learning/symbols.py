@@ -14,7 +14,7 @@ from antisparse.learning.codebooks import learn_codebooks
 from antisparse.learning.frames import learn_frame
 from antisparse.learning.training import Training, check_training
 
-_PRODUCT_BITS = 0.9  # a dimension, beyond which codebooks start as a product quantiser
+_PRODUCT_BITS = 1.5  # a dimension, beyond which codebooks start as a product quantiser; those of blocks always do
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,8 @@ class Order:
         Every vector has a scale of its own.
     effort : {1, 2, 3}
         How long the symbols of a vector are sought.
+    in_blocks : bool
+        The vectors are a block of the principal axes of others.
     """
 
     nibbles: int
@@ -40,6 +42,7 @@ class Order:
     random_state: np.random.RandomState
     n_threads: int | None
     progress: bool
+    in_blocks: bool = False
 
 
 def _codebooks(Y: Float64Array, wanted: Order) -> tuple[AnySymbols, Float64Array]:
@@ -47,7 +50,7 @@ def _codebooks(Y: Float64Array, wanted: Order) -> tuple[AnySymbols, Float64Array
         Y,
         wanted.nibbles,
         means=wanted.cells,
-        start="product" if 4 * wanted.nibbles > _PRODUCT_BITS * Y.shape[1] else "gaussian",
+        start="product" if wanted.in_blocks or 4 * wanted.nibbles > _PRODUCT_BITS * Y.shape[1] else "gaussian",
         random_state=wanted.random_state,
         n_threads=wanted.n_threads,
         progress=wanted.progress,
