@@ -197,7 +197,7 @@ def test_verbose_shows_rounds_and_the_time_left(symbols: str, words: str, capfd:
         ({"n_bytes": 1, "cells": 2}, InputError, "n_bytes = 1 leaves nothing for symbols"),
         ({"n_bytes": 2, "split": Split("signs", 2)}, InputError, "n_bytes = 2 leaves nothing for symbols"),
         ({"n_bytes": 2, "split": Split("signs", scale=True)}, InputError, "n_bytes = 2 leaves nothing"),
-        ({"n_bytes": 1025}, InputError, "n_bytes = 1025; it must be below 1025"),
+        ({"n_bytes": 2049}, InputError, "n_bytes = 2049; it must be below 2049"),
         ({"effort": 0}, InputError, "effort = 0; choose one of 1, 2, 3"),
         ({"effort": "2"}, InputError, "effort = '2'"),
         ({"effort": True}, InputError, "effort = True"),
