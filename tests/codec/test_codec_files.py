@@ -5,6 +5,7 @@ import json
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,8 @@ import pytest
 import zoo
 from safetensors.numpy import save as save_tensors
 
-from antisparse import Codec, FormatError, LearnedEncoder, LSHEncoder, Split, StorageError
-from antisparse.codec import files
+from antisparse import CodeBase, Codec, FormatError, LearnedEncoder, LSHEncoder, Split, StorageError
+from antisparse.codec import Cells, files
 
 X = zoo.vectors(200, 3)
 
@@ -382,3 +383,12 @@ def test_what_is_on_disk_says_what_it_is() -> None:
     header = files._header(LSHEncoder(8, random_state=0).fit(X).codec_.to_bytes())
     assert header["format"] == "antisparse-codec" and header["version"] == "1" and header["writer"]
     assert json.loads(header["content"])["class"] == "Codec"
+
+
+def test_a_codec_whose_means_overflow_is_called_damaged() -> None:
+    codec = zoo.codec("codebooks cells")
+    means = np.array(codec.cells.means)
+    means[3, 2] = 1e200
+    far = replace(codec, cells=Cells(means))
+    with np.errstate(over="ignore", invalid="ignore"), pytest.raises(FormatError, match="overflow"):
+        CodeBase(far, codec.encode(zoo.vectors(20, 1))).search(zoo.vectors(2, 2), 3)

@@ -14,7 +14,7 @@ from antisparse.codec.codec import Codec
 from antisparse.codec.fields import AnySymbols
 from antisparse.codec.scale import FixedLength
 from antisparse.codec.symbols import NO_SIGNS
-from antisparse.errors import InputError, UnsupportedError
+from antisparse.errors import FormatError, InputError, UnsupportedError
 
 Method = Literal["hamming", "asymmetric", "reconstruction"]
 Query = Literal["projection", "spread"]
@@ -142,6 +142,8 @@ class QueryTabler:
                 inner = inner + lows
             else:
                 offsets = offsets + lows
+        if not np.isfinite(offsets).all():  # queries are bounded, so it is the codec
+            raise FormatError("the means or the bias of the codec are so large that distances overflow: it is damaged")
         if codec.scale is None:
             native = QueryTables(tables, units, offsets, probes=visited, cell_steps=steps)
             return TabledQueries(native, constant + inner, False, codec.metric.distances)
