@@ -19,7 +19,7 @@ from typing import Any
 import faiss
 import numpy as np
 import numpy.typing as npt
-from timing import options, write_json
+from timing import options, save_figure, write_json
 
 from antisparse import CodeBase, Codec, LearnedEncoder
 
@@ -72,8 +72,7 @@ def cost(d: int, n_train: int, n: int, rounds: int, folder: Path) -> Row:
     X = power_law(n_train, d)
     codec, took = learned(folder, X, max(d // 8, 2))
     some = X[:n].astype(np.float32)
-    draft = LearnedEncoder(max(d // 8, 2), effort=1)  # the same codec, whose codes are found with less effort
-    fast = with_effort(codec, draft.effort)
+    fast = with_effort(codec, 1)  # the same codec, whose codes are found with less effort
     rabitq: Any = faiss.IndexPreTransform(faiss.RandomRotationMatrix(d, d), faiss.IndexRaBitQ(d, faiss.METRIC_L2))
     rabitq.train(some)
     encoded = rates(
@@ -149,9 +148,7 @@ def plot(rows: list[Row], path: Path) -> None:
     ax.minorticks_off()
     ax.grid(True, color="#dddddd")
     ax.legend(frameon=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=130)
-    print(f"picture: {path}")
+    save_figure(figure, path)
 
 
 def main() -> None:

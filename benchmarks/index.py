@@ -23,7 +23,7 @@ from typing import Any
 
 import faiss
 import numpy as np
-from timing import best, in_turn, options, write_json
+from timing import best, in_turn, options, save_figure, write_json
 
 from antisparse import Index, LearnedEncoder, Split
 from antisparse.datasets import Dataset, read_dataset, synthetic
@@ -178,9 +178,7 @@ def plot(rows: list[Row], path: Path) -> None:
     ax.set(xlabel="recall@10", ylabel="queries a second, one thread", yscale="log")
     ax.grid(True, color="#dddddd")
     ax.legend(frameon=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=130)
-    print(f"picture: {path}")
+    save_figure(figure, path)
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import faiss
 import numpy as np
 import numpy.typing as npt
-from timing import options, write_json
+from timing import options, save_figure, write_json
 
 from antisparse import CodeBase, LearnedEncoder
 from antisparse.datasets import Dataset, read_dataset
@@ -209,9 +209,7 @@ def plot(rows: list[Row], path: Path) -> None:
             ax.set(xlabel="bytes a vector", ylabel=measure, title=name, ylim=(0, 1.02))
             ax.grid(True, color="#dddddd")
         line[0].legend(frameon=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=130)
-    print(f"picture: {path}")
+    save_figure(figure, path)
 
 
 def kind(name: str) -> str:

@@ -57,3 +57,10 @@ def write_json(path: Path | None, numbers: dict[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(about | numbers, indent=2) + "\n")
     print(f"\nnumbers: {path}")
+
+
+def save_figure(figure: Any, path: Path) -> None:
+    """Write a picture, and say where."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=130)
+    print(f"picture: {path}")

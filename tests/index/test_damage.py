@@ -1,10 +1,8 @@
 import contextlib
 import json
 import os
-import tempfile
 import tracemalloc
 import zlib
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -51,16 +49,6 @@ def tiny(request, tmp_path):
         index.remove([1, 3])
         index.add(POOL[5:8, :3], [9, 8, 7])
     return path
-
-
-@pytest.fixture
-def in_memory(tmp_path):
-    """A folder in memory where the system has one, for files by the ten thousand."""
-    if not os.access("/dev/shm", os.W_OK):
-        yield tmp_path
-        return
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        yield Path(folder)
 
 
 def opens(path, verify=False):

@@ -12,7 +12,6 @@ import pytest
 from interrupts import Interrupter
 from models import POOL, Model, check_holds, check_search
 from test_crash import CODECS, operations, same, strays
-from test_damage import in_memory  # noqa: F401  a fixture
 
 from antisparse import Codec, Index
 
@@ -45,7 +44,7 @@ def interrupted_at(operation, turn):
 
 
 @pytest.mark.parametrize("name", CODECS)
-def test_an_interrupted_operation_is_made_or_not_made(in_memory, name: str) -> None:  # noqa: F811
+def test_an_interrupted_operation_is_made_or_not_made(in_memory, name: str) -> None:
     path, random = in_memory / "index", np.random.default_rng([INTERRUPTS, CODECS.index(name)])
     model, lengths = Model(name), {}
     index = Index.create(path, model.codec, n_threads=1)
@@ -110,7 +109,7 @@ def check_save(index, model, path, lengths, random):
     return count + was
 
 
-def test_an_interrupted_creation_leaves_nothing(in_memory) -> None:  # noqa: F811
+def test_an_interrupted_creation_leaves_nothing(in_memory) -> None:
     path, turn, was = in_memory / "index", 0, True
     while was:
         turn += 1
@@ -123,7 +122,7 @@ def test_an_interrupted_creation_leaves_nothing(in_memory) -> None:  # noqa: F81
     assert turn > 100
 
 
-def test_an_interrupted_open_or_refresh_leaves_no_lock(in_memory) -> None:  # noqa: F811
+def test_an_interrupted_open_or_refresh_leaves_no_lock(in_memory) -> None:
     path, turn, was = in_memory / "index", 0, True
     model = Model("spread")
     with Index.create(path, model.codec) as index:
@@ -142,7 +141,7 @@ def test_an_interrupted_open_or_refresh_leaves_no_lock(in_memory) -> None:  # no
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs a timer")
-def test_signals_that_come_at_any_time(in_memory) -> None:  # noqa: F811
+def test_signals_that_come_at_any_time(in_memory) -> None:
     """The same by real signals, which come within NumPy, filelock and the kernels too."""
     path, random = in_memory / "index", np.random.default_rng(INTERRUPTS)
     model, count, seconds = Model("signs"), 0, 0.01

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from antisparse._arrays import Float64Array
 from antisparse._core import QueryTables, TableMaker, project, round_rows, sign_tables
 from antisparse.codec.codec import Codec
-from antisparse.codec.fields import AnySymbols
 from antisparse.codec.scale import FixedLength
 from antisparse.codec.symbols import NO_SIGNS
 from antisparse.errors import FormatError, InputError, UnsupportedError
@@ -167,7 +166,7 @@ class QueryTabler:
     def _length_factor(self) -> float:
         scale = self._codec.scale
         assert isinstance(scale, FixedLength)
-        return length_factor(scale, self._codec.symbols)
+        return length_factor(scale, self._codec.symbols.matrix)
 
     @cached_property
     def _maker(self) -> tuple[TableMaker, Float64Array]:
@@ -189,9 +188,9 @@ class QueryTabler:
         return np.ascontiguousarray(self._codec.cells.means.T)
 
 
-def length_factor(scale: FixedLength, symbols: AnySymbols) -> float:
+def length_factor(scale: FixedLength, matrix: Float64Array) -> float:
     """What the scales of a fixed length are kept in float32 relative to: sigma over the usual length of A b."""
-    usual = float(np.sqrt((symbols.matrix * symbols.matrix).sum()))
+    usual = float(np.sqrt((matrix * matrix).sum()))
     factor = scale.sigma / usual if usual > 0 else 0.0
     return factor if factor > 0 else 1.0
 

@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from antisparse._arrays import (
     Float64Array,
+    FloatArray,
     finite,
     integer,
     moderate,
@@ -24,7 +25,6 @@ from antisparse.codec.codec import Codec
 from antisparse.codes import Codes
 from antisparse.errors import InputError, InputTypeError
 from antisparse.frames import BlockFrame, Frame, block_frame, frame_matrix, gaussian_frame, tight_frame
-from antisparse.learning.training import FloatArray
 from antisparse.metrics import Metric, MetricName, metric_named
 
 _CHUNK_ROWS = 4096

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import Float64Array, boolean, choice, integer, thread_count
+from antisparse._arrays import Float64Array, FloatArray, boolean, choice, integer, thread_count
 from antisparse.codec import BiasByte, BiasNibble, Cells, Codec, Reduction, ScaleByte
 from antisparse.codec.symbols import combine
 from antisparse.encoders.base import Encoder
@@ -15,7 +15,7 @@ from antisparse.learning.blocks import dealt_axes, learn_blocks, reduced
 from antisparse.learning.choose import bias_shares
 from antisparse.learning.split import Split, choose_split
 from antisparse.learning.symbols import SYMBOLS, Order
-from antisparse.learning.training import FloatArray, usual_vectors
+from antisparse.learning.training import usual_vectors
 from antisparse.metrics import METRICS, MetricName
 
 MOST_BYTES = 2048  # of a code

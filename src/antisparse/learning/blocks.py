@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import Float64Array, thread_count
+from antisparse._arrays import Float64Array, FloatArray, thread_count
 from antisparse._progress import bar
 from antisparse.codec.blocks import Blocks
 from antisparse.codec.cells import nearest_mean
@@ -16,7 +16,7 @@ from antisparse.codec.reduction import Reduction, principal_axes
 from antisparse.codec.signs import LearnedSigns
 from antisparse.errors import InputError
 from antisparse.learning.symbols import SYMBOLS, Order
-from antisparse.learning.training import FloatArray, check_training, kmeans
+from antisparse.learning.training import check_training, kmeans
 
 _CHUNK_ROWS = 4096
 _MOST_DOUBLES = 1 << 26  # half a gigabyte
@@ -29,15 +29,7 @@ def dealt_axes(X: FloatArray, mean: Float64Array, count: int, blocks: int) -> Fl
     So all blocks have about the same share of the variance, and the same number of bits suits them.
     """
     sample = X[: max(_LEAST_SAMPLE, _PER_AXIS * X.shape[1])]
-    if len(sample) < X.shape[1]:
-        axes = principal_axes(np.asarray(sample - mean, np.float64), count)
-    else:
-        gram = np.zeros((X.shape[1], X.shape[1]))
-        for first in range(0, len(sample), _CHUNK_ROWS):
-            part = sample[first : first + _CHUNK_ROWS] - mean
-            gram += part.T @ part
-        # The axes are those of any vectors with this Gram matrix.
-        axes = np.ascontiguousarray(np.linalg.eigh(gram)[1][:, ::-1].T[:count])
+    axes = principal_axes(np.asarray(sample - mean, np.float64), count)
     dealt: Float64Array = axes[np.concatenate([np.arange(k, count, blocks) for k in range(blocks)])]
     return dealt
 

@@ -4,13 +4,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-from antisparse._arrays import Float64Array
+from antisparse._arrays import Float64Array, FloatArray
 from antisparse.codec.cells import Labels, nearest_mean
 from antisparse.errors import InputError
-
-FloatArray = npt.NDArray[np.float32] | Float64Array
 
 _FAR = 10.0  # times the median length
 _GAIN = 1e-3  # relative, of the held-out error: less in a round, twice, ends it

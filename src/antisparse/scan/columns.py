@@ -146,7 +146,7 @@ def _scale_column(codec: Codec, rows: Codes) -> npt.NDArray[Any]:
     if isinstance(codec.scale, ScaleByte):
         return codec.layout.scales(rows)
     assert isinstance(codec.scale, FixedLength)
-    factor = length_factor(codec.scale, codec.symbols)
+    factor = length_factor(codec.scale, codec.symbols.matrix)
     column = np.zeros(len(rows), np.float32)
     for start in range(0, len(rows), _CHUNK_CODES):
         part = slice(start, start + _CHUNK_CODES)
