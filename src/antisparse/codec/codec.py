@@ -259,10 +259,14 @@ class Codec(Frozen):
 
     def vectors(self, X: Any, name: str) -> npt.NDArray[Any]:
         """Vectors (n, d) as an array of numbers, cut to the dimensions that are used, not yet checked for NaN."""
+        told = "the codec was fitted on vectors of {} dimensions"
         if self.given is not None:
-            X = plain_array(X, name)
+            X, told = (
+                plain_array(X, name),
+                f"the codec takes vectors of {self.given}, or the first {{}} dimensions of them",
+            )
             X = X[:, : self.dimension] if X.ndim == 2 and X.shape[1] == self.given else X
-        return vectors(X, name, self.dimension, "the codec was fitted on vectors of {} dimensions")
+        return vectors(X, name, self.dimension, told)
 
     def queries(self, Q: Any) -> npt.NDArray[Any]:
         """Queries (n, d), checked and prepared for the metric."""

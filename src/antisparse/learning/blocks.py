@@ -54,8 +54,11 @@ def learn_blocks(Y: FloatArray, kind: str, blocks: int, wanted: Order) -> tuple[
     """
     check_training(Y, wanted.cells)
     n_bytes = -(-wanted.nibbles // 2)
-    if not 1 <= blocks <= min(Y.shape[1], n_bytes):
-        raise InputError(f"blocks = {blocks}; {Y.shape[1]} dimensions in {n_bytes} bytes have at most that many")
+    most = min(Y.shape[1], n_bytes)
+    if not 1 <= blocks <= most:
+        raise InputError(
+            f"blocks = {blocks}, but {Y.shape[1]} dimensions in {n_bytes} bytes make at most {most}; lower it"
+        )
     threads = thread_count(wanted.n_threads)
     means = kmeans(Y, wanted.cells, wanted.random_state) if wanted.cells > 1 else np.zeros((1, Y.shape[1]))
     labels = np.concatenate(
