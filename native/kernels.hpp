@@ -15,7 +15,8 @@ struct Kernels {
   SpreadSolve<float> spread_float;
   SpreadSolve<double> spread_double;
   Scan scan;
-  Project project;
+  Project<double> project;
+  Project<float> project_single;
   MakeTables make_tables;
   MakeSignTables make_sign_tables;
   RoundRows round_rows;

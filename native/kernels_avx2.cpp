@@ -9,7 +9,14 @@
 #include "solver/spread_batch.hpp"
 #include "tables/table_batch.hpp"
 
-const antisparse::Kernels antisparse::avx2_kernels = {
-    "avx2",        avx2::solve_batch<float>, avx2::solve_batch<double>, avx2::scan,
-    avx2::project, avx2::make_tables,        avx2::make_sign_tables,    avx2::round_rows,
-    avx2::refine,  avx2::find_codewords};
+const antisparse::Kernels antisparse::avx2_kernels = {"avx2",
+                                                      avx2::solve_batch<float>,
+                                                      avx2::solve_batch<double>,
+                                                      avx2::scan,
+                                                      avx2::project<double>,
+                                                      avx2::project<float>,
+                                                      avx2::make_tables,
+                                                      avx2::make_sign_tables,
+                                                      avx2::round_rows,
+                                                      avx2::refine,
+                                                      avx2::find_codewords};

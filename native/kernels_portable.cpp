@@ -7,7 +7,14 @@
 #include "solver/spread_batch.hpp"
 #include "tables/table_batch.hpp"
 
-const antisparse::Kernels antisparse::portable_kernels = {
-    "portable",        portable::solve_batch<float>, portable::solve_batch<double>, portable::scan,
-    portable::project, portable::make_tables,        portable::make_sign_tables,    portable::round_rows,
-    portable::refine,  portable::find_codewords};
+const antisparse::Kernels antisparse::portable_kernels = {"portable",
+                                                          portable::solve_batch<float>,
+                                                          portable::solve_batch<double>,
+                                                          portable::scan,
+                                                          portable::project<double>,
+                                                          portable::project<float>,
+                                                          portable::make_tables,
+                                                          portable::make_sign_tables,
+                                                          portable::round_rows,
+                                                          portable::refine,
+                                                          portable::find_codewords};

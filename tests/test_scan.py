@@ -285,6 +285,31 @@ def test_large_bases_many_chunks_and_ranges(isa: str, size: int, linear: int) ->
                 agree(case, k, (1, 3), alone=1)
 
 
+@pytest.mark.parametrize("size", [40, 192, 511, 512, 513, 1100])
+@pytest.mark.parametrize("linear", [0, 1])
+def test_long_codes_whose_tables_are_unequal(isa: str, size: int, linear: int) -> None:
+    """A few nibbles have most of the range, so that sums of four saturate, for near codes too."""
+    rng = np.random.default_rng(size)
+    n, queries, nibbles = 3000, 5, 2 * size
+    tables = (rng.random((queries, nibbles, 16)) * 10 ** rng.uniform(2, 6, (1, nibbles, 1))).astype(np.int64)
+    order = tables.argsort(axis=2)
+    # Each code takes one of the least entries of some query nearly everywhere, and anything in a share of nibbles.
+    query = rng.integers(0, queries, n)
+    share = rng.choice([0.0, 0.01, 0.1, 1.0], n)
+    chosen = order[query[:, None], np.arange(nibbles), rng.integers(0, 2, (n, nibbles))]
+    chosen = np.where(rng.random((n, nibbles)) < share[:, None], rng.integers(0, 16, (n, nibbles)), chosen)
+    codes = (chosen[:, ::2] << 4 | chosen[:, 1::2]).astype(np.uint8)
+    codes[n // 2 :: 7] = codes[: len(codes[n // 2 :: 7])]  # duplicates
+    if linear:
+        factor = rng.integers(0, 1000, (queries, 1)) * np.arange(16)
+        tables[:, -2], tables[:, -1] = 16 * factor, factor
+    for column in ({}, {"scales": rng.uniform(0.9, 1.1, n).astype(np.float32)}):
+        base = -rng.random(queries) * tables.max(axis=2).sum(axis=1) / 100 if column else None
+        case = Case(codes, tables, np.ones(queries), base=base, column=column)
+        for k in (1, 10, 200):
+            agree(case, k, (1,), alone=1)
+
+
 def test_codewords_of_which_all_are_alike(isa: str) -> None:
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 256, (5000, 9), dtype=np.uint8)

@@ -45,7 +45,7 @@ class TableMaker {
       : nibbles_(nibbles), signs_(columns_per_nibble == 4) {
     require(signs_ || columns_per_nibble == 16, "columns_per_nibble must be 4 or 16");
     for (const Matrix<double>& block : blocks) {
-      require(columns_ % Panels::width == 0, "blocks: all but the last must have a multiple of 8 columns");
+      require(columns_ % Panels<double>::width == 0, "blocks: all but the last must have a multiple of 8 columns");
       require(signs_ || block.shape(1) % 16 == 0, "blocks: the columns of codebooks come by 16");
       blocks_.emplace_back(data_of(block), block.shape(0), block.shape(1));
       d_ += block.shape(0);
@@ -107,7 +107,7 @@ class TableMaker {
  private:
   std::size_t d_ = 0, columns_ = 0, nibbles_;
   bool signs_;
-  std::vector<Panels> blocks_;
+  std::vector<Panels<double>> blocks_;
   std::vector<double> shift_;
   Points points_;
 };

@@ -2,8 +2,8 @@
 //
 // Table entries are divided by a step and rounded down, so that their sum never exceeds D / step. Narrow sums saturate
 // at 255, and the step is set so that the bound lands just below: two look-ups and two additions for a byte of 32
-// codes. Wide sums have 16 bits, for long codes and for bounds that narrow ones cannot tell apart. Each instruction set
-// has a file of its own, with the same functions:
+// codes. Wide sums have 16 bits, for long codes and for bounds that narrow ones cannot tell apart; those of four
+// nibbles may saturate at 255. Each instruction set has a file of its own, with the same functions:
 //
 //   quantise                   entries as bytes
 //   split, fine_sums           entries in two halves, and 16-bit sums of them (fine.hpp)

@@ -196,36 +196,44 @@ inline void prune_narrow(const ScanJob& job, std::size_t first, std::size_t coun
     narrow_masks<queries, 0>(job, first, count, tables, limits, masks);
 }
 
-// 16-bit sums of the codes of a block, 0..15 and 16..31. Those of codes 2 i and 2 i + 1 gather apart. Four entries
-// below 64 add up in a byte; the even sums gather 256 times the odd ones too, which is taken off at the end.
+// 16-bit sums of the codes of a block, 0..15 and 16..31, saturated. Four entries add up in a byte, where they saturate
+// too. Sums of codes 2 i and 2 i + 1 gather apart; the even ones gather 256 times the odd ones too, which is taken off
+// at the end, and fit 16 bits for as many as `longest` bytes of a code.
 template <int queries>
 inline void wide_sums(const ScanJob& job, std::size_t block, const Quantised* tables, __m256i sums[queries][2]) {
+  constexpr std::size_t longest = 512;
   const __m256i low = _mm256_set1_epi8(15);
   const std::size_t bytes = job.codes.bytes, looked_up = bytes - job.linear;
   const std::uint8_t* codes = job.codes.blocks + block * bytes * scan_block;
-  __m256i both[queries], odd[queries];
-  for (int q = 0; q < queries; ++q) both[q] = odd[q] = _mm256_setzero_si256();
-  for (std::size_t j = 0; j < looked_up; j += 2) {
-    __m256i nibbles[4];
-    for (std::size_t i = 0; i < 2; ++i) {
-      // An odd last byte is paired with another, for which no table counts.
-      const std::size_t byte = std::min(j + i, bytes - 1);
-      const __m256i c = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes + byte * scan_block));
-      nibbles[2 * i] = _mm256_and_si256(_mm256_srli_epi16(c, 4), low);
-      nibbles[2 * i + 1] = _mm256_and_si256(c, low);
+  for (std::size_t first = 0; first == 0 || first < looked_up; first += longest) {
+    __m256i both[queries], odd[queries];
+    for (int q = 0; q < queries; ++q) both[q] = odd[q] = _mm256_setzero_si256();
+    for (std::size_t j = first; j < std::min(first + longest, looked_up); j += 2) {
+      __m256i nibbles[4];
+      for (std::size_t i = 0; i < 2; ++i) {
+        // An odd last byte is paired with another, for which no table counts.
+        const std::size_t byte = std::min(j + i, bytes - 1);
+        const __m256i c = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes + byte * scan_block));
+        nibbles[2 * i] = _mm256_and_si256(_mm256_srli_epi16(c, 4), low);
+        nibbles[2 * i + 1] = _mm256_and_si256(c, low);
+      }
+      for (int q = 0; q < queries; ++q) {
+        const std::uint8_t* t = tables[q].entries + 32 * j;
+        const __m256i sum = _mm256_adds_epu8(
+            _mm256_adds_epu8(_mm256_shuffle_epi8(table(t), nibbles[0]), _mm256_shuffle_epi8(table(t + 16), nibbles[1])),
+            _mm256_adds_epu8(_mm256_shuffle_epi8(table(t + 32), nibbles[2]),
+                             _mm256_shuffle_epi8(table(t + 48), nibbles[3])));
+        both[q] = _mm256_add_epi16(both[q], sum);
+        odd[q] = _mm256_add_epi16(odd[q], _mm256_srli_epi16(sum, 8));
+      }
     }
     for (int q = 0; q < queries; ++q) {
-      const std::uint8_t* t = tables[q].entries + 32 * j;
-      const __m256i sum = _mm256_add_epi8(
-          _mm256_add_epi8(_mm256_shuffle_epi8(table(t), nibbles[0]), _mm256_shuffle_epi8(table(t + 16), nibbles[1])),
-          _mm256_add_epi8(_mm256_shuffle_epi8(table(t + 32), nibbles[2]),
-                          _mm256_shuffle_epi8(table(t + 48), nibbles[3])));
-      both[q] = _mm256_add_epi16(both[q], sum);
-      odd[q] = _mm256_add_epi16(odd[q], _mm256_srli_epi16(sum, 8));
+      __m256i part[2];
+      in_order(both[q], odd[q], part);
+      for (int h = 0; h < 2; ++h) sums[q][h] = first ? _mm256_adds_epu16(sums[q][h], part[h]) : part[h];
     }
   }
   for (int q = 0; q < queries; ++q) {
-    in_order(both[q], odd[q], sums[q]);
     for (std::size_t j = 0; j < job.linear; ++j) {
       const __m256i factor = _mm256_set1_epi16(static_cast<short>(tables[q].factors[j]));
       for (int h = 0; h < 2; ++h) {

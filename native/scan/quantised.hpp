@@ -15,18 +15,19 @@ class Tables {
  public:
   explicit Tables(std::size_t nibbles) : used_(nibbles * 16), entries_((nibbles + 2) * 16) {}
 
-  // For codes with D up to about `bound`. Wide entries stay below 64, so that four add up in a byte.
+  // For codes with D up to about `bound`: larger sums may saturate. A narrow sum saturates as a whole; a wide one in
+  // every group of four nibbles, so that a code near the bound must have room in each, whatever share of D it has.
   void build(const ExactTables& exact, double bound, bool wide) {
     wide_ = wide;
     const double most = std::min(bound, static_cast<double>(exact.most()));
-    // The largest entry; a wide sum of them all must fit 16 bits.
-    const int cap = wide ? std::min<int>(63, static_cast<int>(65535 / exact.nibbles())) : 255;
-    // Below 1 a step gains nothing: the sums are integers.
-    step_ = std::max(wide ? static_cast<double>(exact.largest()) / cap : most / 254, 1.0);
+    const auto groups = static_cast<double>((exact.nibbles() - 2 * exact.linear() + 3) / 4);
+    const double room = std::min(5.0, groups);  // times the mean share of a group
+    // Below 1 a step gains nothing, since the sums are integers; nor does room beyond the largest group.
+    const double step = wide ? std::min(room * most / (255 * groups), exact.largest() / 63.0) : most / 254;
+    step_ = std::max(step, 1.0);
     // Rounded down; the factor keeps the rounding of the quotient itself from reaching the next integer.
     inverse_ = static_cast<float>(step_ == 1 ? 1 : (1 - 1e-6) / step_);
-    most_ = static_cast<float>(cap);
-    quantise(exact.tables(), used_ - 32, inverse_, most_, entries_.data());
+    quantise(exact.tables(), used_ - 32, inverse_, 255, entries_.data());
     build_last(exact);
     if (wide) std::fill_n(&entries_[used_ - 32 * exact.linear()], 32 * exact.linear(), std::uint8_t{0});
     factors_.clear();
@@ -35,7 +36,7 @@ class Tables {
   }
 
   // The last byte's tables anew.
-  void build_last(const ExactTables& exact) { quantise(exact.last_byte(), 32, inverse_, most_, &entries_[used_ - 32]); }
+  void build_last(const ExactTables& exact) { quantise(exact.last_byte(), 32, inverse_, 255, &entries_[used_ - 32]); }
 
   bool wide() const { return wide_; }
   double step() const { return step_; }
@@ -44,7 +45,7 @@ class Tables {
  private:
   bool wide_ = false;
   double step_ = 1;
-  float inverse_ = 1, most_ = 255;
+  float inverse_ = 1;
   std::size_t used_;
   Aligned<std::uint8_t> entries_;  // and zeros for a byte more
   std::vector<std::uint16_t> factors_;

@@ -70,7 +70,7 @@ class ScanQuery {
     open_ = score == infinity_;
     if (open_) return true;
     const double most = most_sum(score - least_offset_);
-    if (!built_ || (!tables_.wide() && most < 0.85 * built_for_)) build(most);
+    if (!built_ || most < 0.85 * built_for_) build(most);
     limit = {};
     limit.flat = limit.base = 65535;  // everything passes, unless something better is known
     if (codes_.column())

@@ -27,7 +27,7 @@ class TableMaker {
       : job_(job),
         d_(job.d),
         stride_(padded<double>(d_)),
-        columns_((job.columns + Panels::width - 1) / Panels::width * Panels::width),
+        columns_((job.columns + Panels<double>::width - 1) / Panels<double>::width * Panels<double>::width),
         points_(job.points ? job.points->half.size() : 0),
         held_(std::min(rows, (job.n + tile_ - 1) / tile_ * tile_)),
         x_(held_ * stride_),
@@ -48,8 +48,9 @@ class TableMaker {
       job_.squares[first + v] = dot(x, x, stride_);
     }
     std::size_t column = 0, from = 0;
-    for (const Panels& block : *job_.blocks) {
-      for (std::size_t p = 0; p < block.count; ++p, column += Panels::width, tick(count * Panels::width * block.d))
+    for (const Panels<double>& block : *job_.blocks) {
+      for (std::size_t p = 0; p < block.count;
+           ++p, column += Panels<double>::width, tick(count * Panels<double>::width * block.d))
         for (std::size_t v = 0; v < count; v += tile_)
           combine_panel<double, tile_>(&projected_[v * columns_ + column], columns_, block.panel(p),
                                        &x_[v * stride_ + from], stride_, block.d);

@@ -18,11 +18,11 @@ namespace antisparse {
 // significant bit: an entry is the sum of |W_j| over the bits that disagree with the sign of W_j, and unit = 2 u. Of 16
 // columns a nibble chooses one: an entry is the greatest W less its own, and unit = u.
 struct TableJob {
-  const float* single = nullptr;                // n x d, or
-  const double* x = nullptr;                    // n x d
-  const double* shift = nullptr;                // d, or null
-  const std::vector<Panels>* blocks = nullptr;  // along the diagonal of A; all but the last fill their panels
-  std::size_t d = 0;                            // of x: the rows of all blocks
+  const float* single = nullptr;                        // n x d, or
+  const double* x = nullptr;                            // n x d
+  const double* shift = nullptr;                        // d, or null
+  const std::vector<Panels<double>>* blocks = nullptr;  // along the diagonal of A; all but the last fill their panels
+  std::size_t d = 0;                                    // of x: the rows of all blocks
   std::size_t n = 0, columns = 0, probes = 0;
   bool signs = true;               // four columns a nibble, not 16
   std::size_t nibbles = 0;         // of a code; those beyond the frame have tables of zeros

@@ -29,6 +29,16 @@ class SpreadFrame:
     @overload
     def solve(self, vectors: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], h: float, relative: bool, max_steps: int, threads: int, want_bits: bool) -> tuple[Any, ...]: ...
 
+class Projection:
+    """
+    A matrix prepared for many products, in float32: rows of any size are scaled to fit it, and back.
+    """
+
+    def __init__(self, m: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def project(self, x: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], threads: int) -> NDArray[numpy.float64]:
+        """x @ m, row by row alike."""
+
 def project(x: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], m: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], threads: int) -> NDArray[numpy.float64]:
     """x @ m, row by row alike."""
 
