@@ -83,6 +83,22 @@ def test_one_hot_has_one_codeword_of_every_codebook() -> None:
     np.testing.assert_array_equal(x.reshape(2, 3, 16).argmax(axis=2), [[4, 15, 10], [0, 0, 1]])
 
 
+@pytest.mark.parametrize("count", [1, 2, 7, 30])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_moments_are_those_of_least_squares(count: int, threads: int) -> None:
+    """Added to what is there, whatever the number of threads; counts of two codebooks in the rows of the first."""
+    rng = np.random.default_rng(count)
+    rows, Y = rng.integers(0, 256, (300, -(-count // 2)), dtype=np.uint8), rng.standard_normal((300, 5))
+    x = one_hot(rows, count).astype(np.float64)
+    counts, sums = np.ones((16 * count, 16 * count), np.uint32), np.ones((16 * count, 5))
+    for part in (slice(0, 130), slice(130, 300)):
+        _core.add_moments(rows[part], count, Y[part], counts, sums, threads)
+    np.testing.assert_array_equal(counts, 1 + np.triu(x.T @ x))
+    np.testing.assert_allclose(sums, 1 + x.T @ Y, atol=1e-12)
+    with pytest.raises(ValueError, match="do not fit"):
+        _core.add_moments(rows, count + 2, Y, counts, sums, 1)
+
+
 @settings(deadline=None, max_examples=60)
 @given(seed=st.integers(0, 10**9), count=st.integers(1, 9), d=st.integers(1, 20), power=st.integers(-100, 100))
 def test_greedy_codewords_cannot_be_bettered_one_by_one(seed: int, count: int, d: int, power: int) -> None:

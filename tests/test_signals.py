@@ -99,12 +99,24 @@ def codewords(threads: int) -> Call:
     return partial(finder.find, unit_rows(500, 16), 1.0, 10**6, 5, np.zeros((500, 32), np.uint8), threads)
 
 
+def moments(threads: int) -> Call:
+    rows, books = RNG.integers(0, 256, (400_000, 64), dtype=np.uint8), 128
+    counts, sums = np.zeros((16 * books, 16 * books), np.uint32), np.zeros((16 * books, 16))
+    return partial(_core.add_moments, rows, books, RNG.standard_normal((len(rows), 16)), counts, sums, threads)
+
+
+def project_in_single(threads: int) -> Call:
+    prepared = _core.Projection(unit_rows(1500, 15_000))
+    return partial(prepared.project, unit_rows(3000, 1500), threads)
+
+
 def tables(threads: int) -> Call:
     maker = _core.TableMaker([unit_rows(1024, 4096)], 4, 1024, points=unit_rows(4096, 1024), half=np.zeros(4096))
     return partial(maker.make, np.tile(unit_rows(400, 1024), (4, 1)), 0.0, 64, threads)
 
 
-LONG = [scan, scan_for_all, score, orthonormal, project, nearest, frame, spread, signs, codewords, tables]
+LONG = [scan, scan_for_all, score, orthonormal, project, project_in_single, nearest, frame, spread, signs, codewords]
+LONG += [moments, tables]
 
 
 @pytest.mark.parametrize("threads", [1, 2])

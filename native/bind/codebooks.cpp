@@ -1,6 +1,7 @@
 #include "codebooks/codebooks.hpp"
 
 #include "bind/arrays.hpp"
+#include "codebooks/moments.hpp"
 #include "kernels.hpp"
 
 namespace antisparse::bind {
@@ -48,9 +49,32 @@ class Codebooks {
   CodebookFrame frame_;
 };
 
+void add_moments(Matrix<std::uint8_t> bits, std::size_t books, Matrix<double> y, Output<std::uint32_t, 2> counts,
+                 Output<double, 2> sums, unsigned threads) {
+  MomentJob job;
+  job.n = bits.shape(0);
+  job.d = y.shape(1);
+  job.books = books;
+  const std::size_t columns = codewords * books;
+  require(books > 0 && columns <= most_codewords && bits.shape(1) == (books + 1) / 2 && y.shape(0) == job.n &&
+              counts.shape(0) == columns && counts.shape(1) == columns && sums.shape(0) == columns &&
+              sums.shape(1) == job.d,
+          "the arrays do not fit");
+  job.bits = data_of(bits);
+  job.y = data_of(y);
+  job.counts = data_of(counts);
+  job.sums = data_of(sums);
+  job.threads = threads;
+  nb::gil_scoped_release release;
+  antisparse::add_moments(job);
+}
+
 }  // namespace
 
 void bind_codebooks(nb::module_& m) {
+  m.def("add_moments", &add_moments, "bits"_a.noconvert(), "books"_a, "y"_a.noconvert(), "counts"_a.noconvert(),
+        "sums"_a.noconvert(), "threads"_a,
+        "Add how often codewords were chosen together, those of the first codebook by rows, and the vectors of each.");
   nb::class_<Codebooks>(m, "Codebooks", "Codebooks of 16 codewords each, prepared for finding codes.")
       .def(nb::init<Array<float, 3>, Matrix<float>>(), "frame"_a.noconvert(), "gram"_a.noconvert())
       .def("find", &Codebooks::find, "y"_a.noconvert(), "factor"_a, "moves"_a, "tenure"_a, "bits"_a.noconvert(),

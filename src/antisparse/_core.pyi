@@ -50,6 +50,11 @@ def refine(correlations: Annotated[NDArray[numpy.float32], dict(shape=(None, Non
     Improve code rows in place, scales too; returns c.b and b.G b of every row.
     """
 
+def add_moments(bits: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], books: int, y: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], counts: Annotated[NDArray[numpy.uint32], dict(shape=(None, None), order='C', device='cpu')], sums: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
+    """
+    Add how often codewords were chosen together, those of the first codebook by rows, and the vectors of each.
+    """
+
 class Codebooks:
     """Codebooks of 16 codewords each, prepared for finding codes."""
 

@@ -15,8 +15,9 @@ from antisparse._arrays import (
     random_numbers,
     thread_count,
 )
+from antisparse._core import add_moments
 from antisparse._progress import bar
-from antisparse.codewords import CODEWORDS, TENURE, CodewordFinder, check_codebooks, one_hot
+from antisparse.codewords import CODEWORDS, TENURE, CodewordFinder, check_codebooks
 from antisparse.learning.product import product_start
 from antisparse.learning.training import Learned, Training, check_training
 
@@ -98,6 +99,8 @@ def _learn(
         matrix = root @ random.standard_normal((d, columns)) / np.sqrt(count)
     errors: list[float] = []
     noise, order, at = 0.0, random.permutation(n), 0
+    quick = np.random.default_rng(random.randint(np.iinfo(np.int32).max))  # and in float32: noise need not be exact
+    single_root = np.ascontiguousarray(root.T, np.float32)
     with bar("learning the codebooks", rounds, progress) as advance:
         for number in range(rounds):
             size = min(n, _LAST if number >= rounds - 2 else _BATCH)
@@ -105,22 +108,21 @@ def _learn(
                 order, at = random.permutation(n), 0
             chosen, at = order[at : at + size], at + size
             finder = CodewordFinder(matrix, threads)
-            gram, moment = np.zeros((columns, columns), np.float32), np.zeros((columns, d), np.float32)
+            counts, sums = np.zeros((columns, columns), np.uint32), np.zeros((columns, d))
             error = 0.0
             for first in range(0, size, _CHUNK_ROWS):
                 part = vectors[chosen[first : first + _CHUNK_ROWS]]
-                seen = part + np.sqrt(noise) * (random.standard_normal(part.shape) @ root.T)
+                drawn = quick.standard_normal(part.shape, np.float32) @ single_root
+                seen = part + np.sqrt(noise) * drawn
                 rows, dots, squares = finder.find(seen, _MOVES, TENURE, threads)
-                x = one_hot(rows, count)
-                gram += x.T @ x
-                moment += x.T @ part.astype(np.float32)
+                add_moments(rows, count, part, counts, sums, threads)
                 error += float(((seen * seen).sum(axis=1) - 2 * dots + squares).sum())
             errors.append(max(error / size, 0.0))  # which rounding may have made negative
             noise = _NOISE * errors[-1]
             ridge = min(max(_RIDGE_OF_SQUARE * errors[-1] ** 2, _LEAST_RIDGE), _MOST_RIDGE)
-            regular = gram.astype(np.float64)  # so small a ridge is lost in float32
+            regular = (counts + np.triu(counts, 1).T).astype(np.float64)
             regular[np.diag_indices(columns)] += ridge * size / CODEWORDS
-            solved = scipy.linalg.solve(regular, moment, assume_a="pos", overwrite_a=True, check_finite=False)
+            solved = scipy.linalg.solve(regular, sums, assume_a="pos", overwrite_a=True, check_finite=False)
             matrix = np.ascontiguousarray(solved.T)
             advance(1, f"error {errors[-1]:.4f}")
     return Learned(training.norm * matrix, training.means, training.norm, errors)
