@@ -55,7 +55,7 @@ bench-recall: $(VENV)/with-bench  ## recall at equal bytes against FAISS; DATA="
 	$(BIN)/python benchmarks/recall.py $(or $(DATA),$(dir $(wildcard ../shared/data/*/base.npy))) --slow \
 	  --json out/recall.json --plot out/recall.png
 
-bench-embeddings: $(VENV)/with-bench  ## recall and cost at a quarter to four bits a dimension; DATA="FOLDER ..." names the sets (hours)
+bench-embeddings: $(VENV)/with-peers  ## recall and cost at a quarter to four bits a dimension; DATA="FOLDER ..." names the sets (hours)
 	$(BIN)/python benchmarks/recall.py $(or $(DATA),$(dir $(wildcard ../shared/data/minilm/base.npy ../shared/data/hidden1536/base.npy))) --bits 0.25 0.5 1 2 4 --seeds $(or $(SEEDS),5) \
 	  --json out/embeddings.json --plot out/embeddings.png
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/embeddings.py --json out/embeddings-cost.json --plot out/embeddings-cost.png

@@ -13,13 +13,13 @@ millions, 100 queries, k = 10), a second.
 import argparse
 import re
 import time
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import faiss
 import numpy as np
 import numpy.typing as npt
+from peers import RaBitQLibrary, ScaNN, make_peer, peers_by_bits, peers_of
 from timing import options, save_figure, write_json
 
 from antisparse import CodeBase, LearnedEncoder
@@ -32,19 +32,19 @@ DEPTH = 100
 THREADS = faiss.omp_get_max_threads()
 
 
-def ours(data: Dataset, n_bytes: int, seeds: int) -> Row:
+def ours(data: Dataset, n_bytes: int, seeds: int, effort: Any) -> Row:
     """Our recall, mean and standard deviation over seeds, and the encoding rate of one thread."""
     recalls, base = [], np.asarray(data.base)
     for seed in range(seeds):
         start = time.perf_counter()
-        codec = LearnedEncoder(n_bytes, random_state=seed).fit(data.learn).codec_
+        codec = LearnedEncoder(n_bytes, effort=effort, random_state=seed).fit(data.learn).codec_
         trained = time.perf_counter()
         assert codec.n_bytes == n_bytes
         codes = CodeBase(codec, codec.encode(base))
         assert codes.bytes_per_vector == n_bytes
         recalls.append(scores(codes.search(data.query, DEPTH)[1], data))
     row: Row = {
-        "name": f"antisparse: {codec.summary}",
+        "name": f"antisparse: {codec.summary}" + f", effort {effort}" * (effort != 2),
         "bytes": n_bytes,
         "recall": np.mean(recalls, axis=0).tolist(),
         "deviation": np.std(recalls, axis=0).tolist(),
@@ -55,51 +55,21 @@ def ours(data: Dataset, n_bytes: int, seeds: int) -> Row:
     return row
 
 
-class TurboVec:
-    """turbovec's TurboQuant with the methods of a FAISS index, calibrated on learning vectors."""
-
-    def __init__(self, d: int, bits: int) -> None:
-        from turbovec import TurboQuantIndex
-
-        self._index = TurboQuantIndex(d, bits)
-
-    def train(self, X: npt.NDArray[np.float32]) -> None:
-        """Fit what it fits."""
-        self._index.calibrate(X)
-
-    def add(self, X: npt.NDArray[np.float32]) -> None:
-        """Encode and keep."""
-        self._index.add(X)
-
-    def search(self, Q: npt.NDArray[np.float32], k: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """The nearest by inner product, which for unit vectors are those by distance."""
-        distances, ids = self._index.search(Q, k)
-        return np.asarray(distances), np.asarray(ids)
-
-
 def peer(name: str, data: Dataset) -> Row:
     """A FAISS index, by its factory name, or another library's."""
     base, learn, query = (np.asarray(X, np.float32) for X in (data.base, data.learn, data.query))
-    d = base.shape[1]
-    index: Any
-    if name.startswith("turbovec"):
-        index, size = TurboVec(d, int(name[8:])), int(name[8:]) * d // 8 + 4
-    elif name.startswith("RaBitQ"):
-        inner: Any = faiss.IndexRaBitQ(d, faiss.METRIC_L2, int(name[6:]))
-        inner.qb = 8
-        index = faiss.IndexPreTransform(faiss.RandomRotationMatrix(d, d), inner)
-        size = inner.code_size
-    else:
-        index = faiss.index_factory(d, name)
-        size = index.sa_code_size()
+    index, size = make_peer(name, base.shape[1])
     start = time.perf_counter()
     index.train(learn)
     trained = time.perf_counter() - start
     index.add(base)
     recall = scores(index.search(query, DEPTH)[1], data)
     faiss.omp_set_num_threads(1)
-    row: Row = {"name": name, "bytes": size, "recall": recall, "train_s": trained}
+    row: Row = {"name": name, "bytes": size or index.code_size, "recall": recall, "train_s": trained}
     row["scan_per_s"] = rate(lambda Q: index.search(Q, 10), query[:FEW]) * len(base)
+    if isinstance(index, RaBitQLibrary | ScaNN):  # which encode all that they hold at once
+        index, size = make_peer(name, base.shape[1])
+        index.train(learn)
     row["encode_per_s"] = rate(index.add, base[:SAMPLE])
     faiss.omp_set_num_threads(THREADS)
     return row
@@ -119,29 +89,6 @@ def scores(ids: npt.NDArray[Any], data: Dataset) -> list[float]:
     """1@1, 1@10, 1@100 and 10@10."""
     neighbors = np.asarray(data.neighbors)
     return [*(recall_at(ids, neighbors, R) for R in (1, 10, 100)), intersection_recall(ids, neighbors, 10)]
-
-
-def peers_of(data: Dataset, n_bytes: int, slow: bool) -> list[str]:
-    """Who stores so many bytes."""
-    names = []
-    base = np.asarray(data.base)
-    d = base.shape[1]
-    if d % (2 * n_bytes) == 0:
-        names += [f"PQ{2 * n_bytes}x4fs"] + [f"OPQ{2 * n_bytes},PQ{2 * n_bytes}x4fs"] * (n_bytes <= 16)
-    if d % n_bytes == 0:
-        names += [f"PQ{n_bytes}x8"] + [f"OPQ{n_bytes},PQ{n_bytes}x8"] * (slow or n_bytes <= 32)
-    if 8 * n_bytes <= d:
-        names.append(f"ITQ{8 * n_bytes},LSH")
-    if 2 * n_bytes == d:
-        names.append("SQ4")
-    if n_bytes == d:
-        names.append("SQ8")
-    units = abs(float(np.linalg.norm(base[:100].astype(np.float64), axis=1).mean()) - 1) < 1e-3
-    if units and find_spec("turbovec") and 8 * n_bytes in (2 * d, 4 * d):
-        names.append(f"turbovec{8 * n_bytes // d}")
-    if slow and n_bytes <= 16:
-        names += [f"RQ{n_bytes}x8", f"LSQ{n_bytes}x8"]
-    return names
 
 
 def small_set() -> Dataset:
@@ -169,13 +116,13 @@ def measure(data: Dataset, arguments: argparse.Namespace) -> list[Row]:
     jobs: list[tuple[str | None, int]] = []
     by_bits = [round(bits * base.shape[1] / 8) for bits in arguments.bits or ()]
     for n_bytes in arguments.bytes or by_bits or ([8, 16, 24, 32] if base.shape[1] <= 128 else [16, 32, 48, 56]):
-        jobs += [(None, n_bytes)] + [(name, n_bytes) for name in peers_of(data, n_bytes, arguments.slow)]
-    jobs += [(f"RaBitQ{bits}", 0) for bits in ((1, 2, 4) if arguments.bits else (1,))]
+        jobs += [(None, n_bytes)] + [(name, n_bytes) for name in peers_of(base, n_bytes, arguments.slow)]
+    jobs += [(name, 0) for name in (peers_by_bits() if arguments.bits else ["RaBitQ1"])]
     jobs = [job for job in jobs if job[0] is None or re.search(arguments.peers, job[0])]
     if arguments.smoke:
         jobs = [job for job in jobs if job[0] is None or "x8" not in job[0]]
     for name, n_bytes in jobs:
-        row = ours(data, n_bytes, arguments.seeds) if name is None else peer(name, data)
+        row = ours(data, n_bytes, arguments.seeds, arguments.effort) if name is None else peer(name, data)
         row["set"] = data.name
         rows.append(row)
         recall = row["recall"]
@@ -230,6 +177,7 @@ def main() -> None:
     parser.add_argument("--bytes", nargs="+", type=int, help="8 16 24 32 up to 128 dimensions, 16 32 48 56 beyond")
     parser.add_argument("--bits", nargs="+", type=float, help="bits a dimension, in place of bytes")
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--effort", type=int, default=2, choices=(1, 2, 3), help="how long our codes are sought")
     parser.add_argument("--peers", default="", help="those whose names this regular expression finds")
     parser.add_argument("--base", type=int, help="use so many vectors of the base")
     parser.add_argument("--slow", action="store_true", help="residual and local-search quantisers too; they take long")
