@@ -51,14 +51,17 @@ format: $(VENV)/with-lint  ## rewrite the code in the house format
 stubs: $(VENV)/with-lint  ## regenerate src/antisparse/_core.pyi from the native module
 	$(BIN)/python -m nanobind.stubgen -q -m antisparse._core -o src/antisparse/_core.pyi
 
+NAMED = $(or $(DATA),$(error name the sets: make $@ DATA="FOLDER ..."))
+
 bench-recall: $(VENV)/with-bench  ## recall at equal bytes against FAISS; DATA="FOLDER ..." names the sets (an hour)
-	$(BIN)/python benchmarks/recall.py $(or $(DATA),$(dir $(wildcard ../shared/data/*/base.npy))) --slow \
+	$(BIN)/python benchmarks/recall.py $(NAMED) --slow \
 	  --json out/recall.json --plot out/recall.png
 
 bench-embeddings: $(VENV)/with-peers  ## recall and cost at a quarter to four bits a dimension; DATA="FOLDER ..." names the sets (hours)
-	$(BIN)/python benchmarks/recall.py $(or $(DATA),$(dir $(wildcard ../shared/data/minilm/base.npy ../shared/data/hidden1536/base.npy))) --bits 0.25 0.5 1 2 4 --seeds $(or $(SEEDS),5) \
+	$(BIN)/python benchmarks/recall.py $(NAMED) --bits 0.25 0.5 1 2 4 --seeds $(or $(SEEDS),5) \
 	  --json out/embeddings.json --plot out/embeddings.png
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/embeddings.py --json out/embeddings-cost.json --plot out/embeddings-cost.png
+	$(BIN)/python benchmarks/embeddings.py --large --json out/embeddings-large.json
 
 bench bench-smoke: export OMP_NUM_THREADS = 1
 bench: $(VENV)/with-bench  ## every benchmark, peers in the same run (minutes)
