@@ -1,6 +1,7 @@
 """Misuse and bad luck, one at a time: lost locks, forks, folders that change, files and paths that are none."""
 
 import faulthandler
+import importlib.metadata
 import multiprocessing
 import os
 import shutil
@@ -314,6 +315,19 @@ def test_a_new_folder_is_on_the_disk_before_its_manifest(tmp_path, monkeypatch: 
         assert os.stat(path).st_ino in synced[at[number] :]
         at[number] += len(synced) - at[number]
         synced[:] = [0] * len(synced)
+
+
+def test_a_package_that_is_replaced_beneath_a_process_stops_no_change(tmp_path, monkeypatch: pytest.MonkeyPatch, index):
+    def gone(_):
+        raise importlib.metadata.PackageNotFoundError("antisparse")
+
+    monkeypatch.setattr(importlib.metadata, "distribution", gone)  # where the version of a package is read from
+    index.remove([5])
+    index.save(tmp_path / "copy")
+    index.codec.save(tmp_path / "codec")
+    for path in (tmp_path / "index", tmp_path / "copy"):
+        held(Index.open(path, read_only=True, verify=True), 20, (3, 5))
+    assert Codec.load(tmp_path / "codec") == index.codec
 
 
 # Files that are none.
