@@ -263,6 +263,17 @@ def path_of(value: Any, name: str = "path") -> Path:
     return Path(text)
 
 
+def folder_of(value: Any, name: str = "path") -> Path:
+    """`value` as the whole path of a folder, which it still names when the process goes to another one."""
+    path = path_of(value, name)
+    try:
+        return path.absolute()
+    except OSError:
+        raise InputError(
+            f"{name} = {shown(str(path))}: the folder that this process is in is gone; pass a whole path"
+        ) from None
+
+
 def thread_count(value: Any, name: str = "n_threads") -> int:
     """The number of threads to use: `value`, or, for None, the CPUs this process may run on."""
     if value is not None:

@@ -317,6 +317,56 @@ def test_a_new_folder_is_on_the_disk_before_its_manifest(tmp_path, monkeypatch: 
         synced[:] = [0] * len(synced)
 
 
+def test_a_relative_path_names_one_folder_wherever_the_process_goes(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in ("here", "there"):
+        (tmp_path / folder).mkdir()
+        monkeypatch.chdir(tmp_path / folder)
+        with Index.create("index", fitted("signs"), n_threads=1) as made:
+            made.add(POOL[:20] if folder == "here" else POOL[20:40])
+    monkeypatch.chdir(tmp_path / "here")
+    reader = Index.open("index", read_only=True)
+    with Index.open("index") as writer:
+        monkeypatch.chdir(tmp_path / "there")
+        before = contents(tmp_path / "there" / "index")
+        writer.remove([3])
+        reader.refresh()
+        for index in (writer, reader):
+            held(index)
+            index.verify()
+    assert contents(tmp_path / "there" / "index") == before
+    monkeypatch.chdir(tmp_path / "here")
+    with Index.create("new", fitted("signs")) as created:
+        monkeypatch.chdir(tmp_path)
+        created.add(POOL[:20])
+        created.remove([3])
+    held(Index.open(tmp_path / "here" / "new", read_only=True, verify=True))
+
+
+@forks
+def test_a_process_whose_own_folder_is_gone(tmp_path) -> None:
+    codec = fitted("signs")
+
+    def gone():
+        (tmp_path / "own").mkdir()
+        os.chdir(tmp_path / "own")
+        (tmp_path / "own").rmdir()
+        for deed in (
+            lambda: Index.create("index", codec),
+            lambda: Index.build(POOL, 4, path="index"),
+            lambda: Index.open("index"),
+            lambda: Index.open("."),
+            lambda: codec.save("codec"),
+        ):
+            with pytest.raises((InputError, StorageError, FormatError)):
+                deed()
+        with Index.create(tmp_path / "index", codec) as index:  # which does not depend on it
+            index.add(POOL[:20])
+            index.remove([3])
+
+    assert in_child(gone) is None
+    held(Index.open(tmp_path / "index", read_only=True, verify=True))
+
+
 def test_a_package_that_is_replaced_beneath_a_process_stops_no_change(tmp_path, monkeypatch: pytest.MonkeyPatch, index):
     def gone(_):
         raise importlib.metadata.PackageNotFoundError("antisparse")
