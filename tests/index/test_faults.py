@@ -12,6 +12,7 @@ import threading
 
 import numpy as np
 import pytest
+from interrupts import Handler
 from models import POOL, QUERIES, Model, assert_same, check_holds, check_search, fitted, forked_threads, forks
 from test_concurrency import contents, in_child
 
@@ -131,6 +132,52 @@ def test_an_iterator_that_changes_the_index_is_refused(index) -> None:
         index.add(parts())
     held(index, 30)
     index.verify()
+
+
+def test_a_handler_of_a_signal_that_changes_the_index_loses_nothing(tmp_path) -> None:
+    """A handler runs between any two lines of a change: at each of them another add, or a close, of the same thread."""
+    path, turn, answers = tmp_path / "index", 0, set()
+    while True:
+        turn += 1
+        shutil.rmtree(path, ignore_errors=True)
+        index = Index.create(path, fitted("signs"), n_threads=1)
+        index.add(POOL[:20])
+        deed = (lambda: index.add(POOL[40:43], [40, 41, 42]), index.compact, index.close)[turn % 3]
+        outcome = {}
+
+        def handler(deed=deed, outcome=outcome, index=index):
+            len(index), index.ids
+            try:
+                deed()
+                outcome["handler"] = "made"
+            except UnsupportedError as error:
+                outcome["handler"] = "refused"
+                assert "being changed" in str(error)
+
+        with Handler(turn, handler) as tracer:
+            try:
+                index.remove([3])
+                outcome["change"] = "made"
+            except (StorageError, UnsupportedError) as error:
+                outcome["change"] = "refused"
+                assert "meanwhile" in str(error) or "closed" in str(error)
+        if not tracer.ran:
+            break
+        answers.add((turn % 3, *sorted(outcome.items())))
+        model = Model("signs")
+        model.put(model.encode(POOL[:20]), range(20))
+        if outcome["handler"] == "made" and turn % 3 == 0:
+            model.put(model.encode(POOL[40:43]), [40, 41, 42])
+        if outcome["change"] == "made":
+            model.drop([3])
+        check_holds(index, model)
+        with Index.open(path, read_only=True, verify=True) as disk:
+            check_holds(disk, model)
+        if outcome["handler"] == "refused" or turn % 3 != 2:  # it is still open, and can be used on
+            index.add(POOL[50:51], [50])
+        index.close()
+    assert turn > 300
+    assert {answer[0] for answer in answers if ("handler", "refused") in answer} == {0, 1, 2}
 
 
 # Forks.
