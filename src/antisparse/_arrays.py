@@ -16,6 +16,7 @@ from antisparse.errors import InputError, InputTypeError
 FloatArray = npt.NDArray[np.floating[Any]]
 Float64Array = npt.NDArray[np.float64]
 
+_PADDED = 1024  # columns of answers, whether or not there is so much to find
 LARGEST = 1e140  # entry of a vector or a query whose square is far from overflow
 
 
@@ -169,6 +170,15 @@ def integer(value: Any, name: str, minimum: int, below: int = 2**31) -> int:
     if number >= below:
         raise InputError(f"{name} = {shown(number)}; it must be below {below}")
     return number
+
+
+def columns_of_answers(k: int, count: int) -> int:
+    """How many columns the answers of a search for k among `count` have.
+
+    k, which may be more than there are, so that answers of several sets have one shape; but memory must not grow with a
+    k that stands for "all of them".
+    """
+    return min(k, max(count, _PADDED))
 
 
 def boolean(value: Any, name: str) -> bool:
