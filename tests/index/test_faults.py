@@ -1,5 +1,6 @@
 """Misuse and bad luck, one at a time: lost locks, forks, folders that change, files and paths that are none."""
 
+import contextlib
 import faulthandler
 import importlib.metadata
 import multiprocessing
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
@@ -134,6 +136,18 @@ def test_an_iterator_that_changes_the_index_is_refused(index) -> None:
     index.verify()
 
 
+MEANWHILE = ("meanwhile", "is closed")
+
+
+def refusal(deed):
+    """Why a change was refused: the words that say so; nothing if it was made."""
+    try:
+        deed()
+    except UnsupportedError as error:
+        return next((words for words in ("being changed", *MEANWHILE) if words in str(error)), str(error))
+    return ""
+
+
 def test_a_handler_of_a_signal_that_changes_the_index_loses_nothing(tmp_path) -> None:
     """A handler runs between any two lines of a change: at each of them another add, or a close, of the same thread."""
     path, turn, answers = tmp_path / "index", 0, set()
@@ -142,42 +156,33 @@ def test_a_handler_of_a_signal_that_changes_the_index_loses_nothing(tmp_path) ->
         shutil.rmtree(path, ignore_errors=True)
         index = Index.create(path, fitted("signs"), n_threads=1)
         index.add(POOL[:20])
-        deed = (lambda: index.add(POOL[40:43], [40, 41, 42]), index.compact, index.close)[turn % 3]
-        outcome = {}
+        deed = (partial(index.add, POOL[40:43], [40, 41, 42]), index.compact, index.close)[turn % 3]
+        inner = []
 
-        def handler(deed=deed, outcome=outcome, index=index):
-            len(index), index.ids
-            try:
-                deed()
-                outcome["handler"] = "made"
-            except UnsupportedError as error:
-                outcome["handler"] = "refused"
-                assert "being changed" in str(error)
+        def handler(deed=deed, inner=inner, index=index):
+            assert len(index.ids) == len(index)
+            inner.append(refusal(deed))
 
         with Handler(turn, handler) as tracer:
-            try:
-                index.remove([3])
-                outcome["change"] = "made"
-            except (StorageError, UnsupportedError) as error:
-                outcome["change"] = "refused"
-                assert "meanwhile" in str(error) or "closed" in str(error)
+            outer = refusal(partial(index.remove, [3]))
         if not tracer.ran:
             break
-        answers.add((turn % 3, *sorted(outcome.items())))
+        assert outer in ("", *MEANWHILE) and inner[0] in ("", "being changed")
+        answers.add((turn % 3, inner[0]))
         model = Model("signs")
         model.put(model.encode(POOL[:20]), range(20))
-        if outcome["handler"] == "made" and turn % 3 == 0:
+        if not inner[0] and turn % 3 == 0:
             model.put(model.encode(POOL[40:43]), [40, 41, 42])
-        if outcome["change"] == "made":
+        if not outer:
             model.drop([3])
         check_holds(index, model)
         with Index.open(path, read_only=True, verify=True) as disk:
             check_holds(disk, model)
-        if outcome["handler"] == "refused" or turn % 3 != 2:  # it is still open, and can be used on
+        if inner[0] or turn % 3 != 2:  # it is still open, and can be used on
             index.add(POOL[50:51], [50])
         index.close()
     assert turn > 300
-    assert {answer[0] for answer in answers if ("handler", "refused") in answer} == {0, 1, 2}
+    assert answers == {(kind, answer) for kind in range(3) for answer in ("", "being changed")}
 
 
 # Forks.
@@ -338,6 +343,17 @@ def test_a_creation_that_fails_leaves_no_folder(tmp_path, monkeypatch: pytest.Mo
         assert not there or set(os.listdir(path)) <= {".lock"}
     filled.save(path)
     held(Index.open(path, read_only=True, verify=True), 150, ())
+
+
+@pytest.mark.parametrize("way", ["create", "save"])
+def test_a_codec_that_could_not_be_opened_again_makes_no_index(tmp_path, way: str) -> None:
+    filled = Index.create(None, Codec.from_bytes(fitted("lsh").to_bytes()))  # of its own
+    filled.add(POOL[:20])
+    object.__setattr__(filled.codec.scale, "sigma", float("nan"))  # whatever makes one so
+    make = {"create": lambda: Index.create(tmp_path / "index", filled.codec), "save": lambda: filled.save("index")}[way]
+    with pytest.raises(FormatError, match="sigma"), contextlib.chdir(tmp_path):
+        make()
+    assert os.listdir(tmp_path) == []
 
 
 def test_a_new_folder_is_on_the_disk_before_its_manifest(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -502,12 +518,13 @@ def test_codes_in_memory_outlive_files_that_are_truncated(tmp_path, index) -> No
             for one in (writer, reader):
                 check_holds(one, model)
                 check_search(one, model)
+            (tmp_path / "outlived").touch()
             mapped.search(QUERIES, 3)  # where the system ends it
 
         child = multiprocessing.get_context("fork").Process(target=truncated)
         child.start()
         child.join()
-        assert child.exitcode == -signal.SIGBUS  # in the last line
+        assert (tmp_path / "outlived").exists() and child.exitcode == -signal.SIGBUS  # in the last line
     with pytest.raises(FormatError, match="where the manifest says"):
         Index.open(path, memory=True)
     with pytest.raises(InputTypeError, match="memory must be True or False"):

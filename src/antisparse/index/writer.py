@@ -186,7 +186,7 @@ class Writer:
         return None
 
     def _check_idle(self) -> None:
-        """Raise within a change of the same thread: what it publishes must not be built on, nor cleaned up, half way."""
+        """Raise within a change by the same thread: what it publishes is not built on, nor cleaned up, half way."""
         if self._publishing:
             raise UnsupportedError(
                 "the index is being changed by the call that a handler of a signal came into; change or close it when "
@@ -202,8 +202,8 @@ class Writer:
         self._publishing = True  # until the end, or `_recover`
         if self.snapshot is not change.base:
             raise UnsupportedError(
-                "the iterator that was added, or a handler of a signal, changed the index itself meanwhile: nothing else "
-                "was changed"
+                "the iterator that was added, or a handler of a signal, changed the index itself meanwhile: nothing "
+                "else was changed"
             )
         merged = replace(change.snapshot, segments=self._merged(change.snapshot.segments))
         done = self.store.prepare(change.base, merged)
