@@ -257,6 +257,19 @@ def texts(value: Any, name: str) -> tuple[str, ...]:
     return tuple(value)
 
 
+def bytes_of(value: Any, name: str) -> bytes:
+    """`value` as bytes: such, or whatever holds nothing else, as a bytearray or an array of uint8 does."""
+    if isinstance(value, bytes):
+        return value
+    try:
+        view = memoryview(value)
+    except (TypeError, ValueError):  # objects and dates are no buffers
+        view = None
+    if view is None or view.format != "B":
+        raise InputTypeError(f"{name} must be bytes, not {type(value).__name__} ({shown(value)})")
+    return view.tobytes()
+
+
 def path_of(value: Any, name: str = "path") -> Path:
     """`value` as a path that the system can be asked for."""
     if not isinstance(value, str | os.PathLike):

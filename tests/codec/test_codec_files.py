@@ -1,6 +1,7 @@
 """Codecs on disk: what is read is what was written, and all else is refused."""
 
 import contextlib
+import io
 import json
 import os
 import threading
@@ -13,7 +14,7 @@ import pytest
 import zoo
 from safetensors.numpy import save as save_tensors
 
-from antisparse import CodeBase, Codec, FormatError, LearnedEncoder, LSHEncoder, Split, StorageError
+from antisparse import CodeBase, Codec, FormatError, InputTypeError, LearnedEncoder, LSHEncoder, Split, StorageError
 from antisparse.codec import Cells, files
 
 X = zoo.vectors(200, 3)
@@ -295,6 +296,28 @@ def test_content_nested_without_end_is_refused() -> None:
     header = {"format": "antisparse-codec", "version": "1", "content": text, "crc32": str(files._checksum(text, {}))}
     with pytest.raises(FormatError):
         Codec.from_bytes(save_tensors({}, header))
+
+
+def test_bytes_come_in_any_wrapping_and_what_is_none_is_named() -> None:
+    codec = zoo.codec("codebooks cells nibble")
+    data = codec.to_bytes()
+    wide = np.zeros(2 * len(data), np.uint8)
+    wide[::2] = np.frombuffer(data, np.uint8)
+    for given in (bytearray(data), memoryview(data), np.frombuffer(data, np.uint8), wide[::2]):
+        assert Codec.from_bytes(given) == codec
+    for wrong in (
+        "x",
+        None,
+        8,
+        [1, 2],
+        io.BytesIO(data),
+        codec,
+        np.zeros(8),
+        np.zeros(8, object),
+        np.zeros(8, "M8[s]"),
+    ):
+        with pytest.raises(InputTypeError, match="data must be bytes"):
+            Codec.from_bytes(wrong)
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
