@@ -117,6 +117,64 @@ def test_a_forked_child_that_exits_leaves_the_lock(tmp_path, how: str) -> None:
     Index.open(tmp_path / "index").close()
 
 
+def within(seconds, deed):
+    """What a deed gives in a thread of its own, or raises there; it must not hang."""
+    found = []
+
+    def run():
+        try:
+            found.append(deed())
+        except Exception as error:
+            found.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    assert not thread.is_alive(), "it hangs"
+    return found[0]
+
+
+@pytest.mark.parametrize("on_disk", [True, False])
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_batch_is_left_by_the_thread_that_entered_it(tmp_path, on_disk: bool, nested: bool, ends: bool) -> None:
+    path = tmp_path / "index"
+    index = Index.create(path if on_disk else None, fitted("signs"), n_threads=1)
+    index.add(POOL[:20])
+    index.remove([3])
+    batches = [index.batch() for _ in range(1 + nested)]
+    entered, over = threading.Event(), threading.Event()
+
+    def enter():
+        for number, batch in enumerate(batches):
+            batch.__enter__()
+            index.remove([number])
+        entered.set()
+        if not ends:
+            over.wait()
+
+    thread = threading.Thread(target=enter, daemon=True)
+    thread.start()
+    entered.wait()
+    if ends:
+        thread.join()
+    for batch in batches[::-1]:
+        with pytest.raises(UnsupportedError, match="by the thread that entered it, and was left by another"):
+            batch.__exit__(None, None, None)
+    held(index)  # nothing was changed
+    for change in (lambda: index.remove([5]), index.batch().__enter__, index.compact):
+        error = within(20, change)
+        assert isinstance(error, UnsupportedError) and "is closed; open it again" in str(error)
+    assert_same(within(20, lambda: index.search(QUERIES, 3)), index.search(QUERIES, 3))
+    assert within(20, index.close) is None
+    if on_disk:
+        with Index.open(path, verify=True) as again:
+            again.add(POOL[20:40])
+            held(again, 40)
+    over.set()
+    thread.join()
+
+
 def test_any_thread_may_close_an_index(tmp_path, index) -> None:
     thread = threading.Thread(target=index.close)
     thread.start()

@@ -110,28 +110,42 @@ class Writer:
     @contextmanager
     def batch(self, value: T) -> Iterator[T]:
         """Changes within are made at its end, all or, if an error leaves it, none. The block gets `value`."""
-        with self._mutex:
-            outer = self._ready()
-            if outer is not None:  # which makes the changes
-                mark = outer.mark()
+        thread = threading.get_ident()
+        try:
+            with self._mutex:
+                outer = self._ready()
+                if outer is not None:  # which makes the changes
+                    mark = outer.mark()
+                    try:
+                        yield value
+                        _check_thread(thread)
+                    except BaseException:
+                        outer.undo(mark)
+                        raise
+                    return
+                change = _Change(self.snapshot, self.snapshot)
                 try:
+                    self._batch = change
                     yield value
+                    _check_thread(thread)
+                    change.open = False
+                    self._commit(change)
                 except BaseException:
-                    outer.undo(mark)
+                    change.open = False
+                    self._recover()
                     raise
-                return
-            change = _Change(self.snapshot, self.snapshot)
-            try:
-                self._batch = change
-                yield value
-                change.open = False
-                self._commit(change)
-            except BaseException:
-                change.open = False
-                self._recover()
-                raise
-            finally:
-                self._batch = None
+                finally:
+                    self._batch = None
+        except RuntimeError:  # of the mutex, which another thread does not release
+            _check_thread(thread, self._spoil)
+            raise
+
+    def _spoil(self) -> None:
+        """The mutex is held for ever: with a new one others are refused in place of waiting."""
+        self._closed = True
+        if self._batch is not None:
+            self._batch.open = False
+        self._mutex = threading.RLock()
 
     def add(self, parts: Iterable[tuple[Codes, Ids | None]]) -> list[Ids]:
         """Add code rows a part at a time, with ids that are not there yet, or with the next ones."""
@@ -311,6 +325,16 @@ class Writer:
         self._mutex, self._publishing = threading.RLock(), False
         if self._batch is not None and self._batch.thread != threading.get_ident():
             self._batch = None
+
+
+def _check_thread(entered: int, deed: Callable[[], None] = lambda: None) -> None:
+    """Raise, after a deed, in any other thread than the one that entered a batch."""
+    if entered != threading.get_ident():
+        deed()
+        raise UnsupportedError(
+            "a batch is left by the thread that entered it, and was left by another: nothing of it was changed, and "
+            "the index takes no more changes; close it, and open it again"
+        )
 
 
 _WRITERS: "weakref.WeakSet[Writer]" = weakref.WeakSet()
