@@ -171,6 +171,7 @@ FORGERIES: dict[str, tuple[str, Change, str]] = {
     "a number that is none": ("lsh", setting("scale", "sigma", to=None), "sigma must be a number"),
     "a negative length": ("lsh", setting("scale", "sigma", to=-1.0), "sigma = -1"),
     "an infinite length": ("lsh", setting("scale", "sigma", to=float("inf")), "sigma = inf"),
+    "a length without a square": ("lsh", setting("scale", "sigma", to=1e155), r"sigma = 1e\+155; its square"),
     "a length that is NaN": ("lsh", setting("scale", "sigma", to=float("nan")), "sigma = nan"),
     "no length for l2": ("lsh", setting("scale", to=None), "needs a bias, or rebuilt vectors of one length"),
     "a metric there is not": ("lsh", setting("metric_name", to="angle"), "metric = 'angle'"),
