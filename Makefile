@@ -20,7 +20,7 @@ paper: $(VENV)/with-plot  ## every experiment of the paper; DATA=sift1m, siftsma
 test: $(VENV)/with-test  ## the whole test suite
 	$(BIN)/python -m pytest -n auto
 
-test-long: $(VENV)/with-test  ## the index killed 1,000 and interrupted 50,000 times, every bit flipped, 1,000,000 files mutated (an hour)
+test-long: $(VENV)/with-test  ## the index killed 1,000 and interrupted 50,000 times, every bit flipped, 1,000,000 files mutated (half an hour)
 	ANTISPARSE_CRASHES=1000 ANTISPARSE_FLIPS=1 ANTISPARSE_MUTATIONS=500000 ANTISPARSE_FUZZ=500000 ANTISPARSE_INTERRUPTS=50000 \
 	  $(BIN)/python -m pytest -n auto tests/index/test_crash.py tests/index/test_damage.py tests/index/test_interrupts.py tests/fuzz
 

@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from antisparse import CodeBase, Index, InputError, hamming_search
 from antisparse.codes import pack
+from antisparse.evaluation import exact_neighbors
 
 X = np.random.default_rng(0).standard_normal((200, 10))
 ODD = ["lsh", "lsh reduced", "itq", "itq ip", "signs", "signs cosine scale", "codebooks ip", "levels ip", "codebooks"]
@@ -69,6 +70,7 @@ def test_memory_does_not_grow_with_k_beyond_the_codes(name: str, k: int) -> None
         "index": lambda: index.search(vectors[:3], k),
         "filter": lambda: index.search(vectors[:3], k, filter=np.arange(1500)),
         "rerank": lambda: index.search(vectors[:3], 1500, rerank=vectors, shortlist=k),
+        "rerank all": lambda: index.search(vectors[:3], k, rerank=vectors),
     }
     if name == "signs":
         answers["shortlist"] = lambda: base.search(vectors[:3], 1500, shortlist=k)
@@ -80,7 +82,7 @@ def test_memory_does_not_grow_with_k_beyond_the_codes(name: str, k: int) -> None
         tracemalloc.stop()
         assert most < 50e6, name_of_answer
         assert distances.shape == ids.shape == (3, 1500)
-        if name_of_answer != "rerank":
+        if "rerank" not in name_of_answer:
             np.testing.assert_array_equal(ids, wanted[1])
 
 
@@ -96,6 +98,9 @@ def test_few_codes_and_a_large_k(k: int) -> None:
     base = CodeBase(codec, codec.encode(zoo.vectors(7, 0)))
     distances, ids = base.search(zoo.vectors(2, 1), k)
     assert ids.shape == (2, 1024) and (ids[:, 7:] == -1).all() and np.isinf(distances[:, 7:]).all()
+    distances, ids = exact_neighbors(X, X[:2], k)
+    assert ids.shape == (2, 1024) and (ids[:, 200:] == -1).all() and np.isinf(distances[:, 200:]).all()
+    np.testing.assert_array_equal(ids[:, :200], exact_neighbors(X, X[:2], 200)[1])
     empty = CodeBase(codec, codec.encode(zoo.vectors(0, 0)))
     assert (empty.search(zoo.vectors(2, 1), k)[1] == -1).all()
 

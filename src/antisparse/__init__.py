@@ -1,9 +1,9 @@
 """Compact binary codes for vectors, by anti-sparse coding (Jégou, Furon, Fuchs, 2011)."""
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from antisparse._files import WRITER
 from antisparse.codec import Codec
 from antisparse.codes import from_lsb_first, hamming, hamming_search, pack, to_lsb_first, unpack
 from antisparse.errors import (
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from antisparse.scan import CodeBase
     from antisparse.tuning import Setting, Tuning, tune
 
-__version__ = version("antisparse")
+__version__ = WRITER
 
 __all__ = [
     "AccuracyError",

@@ -16,6 +16,7 @@ from antisparse.errors import InputError, InputTypeError
 FloatArray = npt.NDArray[np.floating[Any]]
 Float64Array = npt.NDArray[np.float64]
 
+_PADDED = 1024  # columns of answers, whether or not there is so much to find
 LARGEST = 1e140  # entry of a vector or a query whose square is far from overflow
 
 
@@ -171,6 +172,15 @@ def integer(value: Any, name: str, minimum: int, below: int = 2**31) -> int:
     return number
 
 
+def columns_of_answers(k: int, count: int) -> int:
+    """How many columns the answers of a search for k among `count` have.
+
+    k, which may be more than there are, so that answers of several sets have one shape; but memory must not grow with a
+    k that stands for "all of them".
+    """
+    return min(k, max(count, _PADDED))
+
+
 def boolean(value: Any, name: str) -> bool:
     """`value` as a bool, if it is one."""
     if not isinstance(value, bool | np.bool_):
@@ -247,6 +257,19 @@ def texts(value: Any, name: str) -> tuple[str, ...]:
     return tuple(value)
 
 
+def bytes_of(value: Any, name: str) -> bytes:
+    """`value` as bytes: such, or whatever holds nothing else, as a bytearray or an array of uint8 does."""
+    if isinstance(value, bytes):
+        return value
+    try:
+        view = memoryview(value)
+    except (TypeError, ValueError):  # objects and dates are no buffers
+        view = None
+    if view is None or view.format != "B":
+        raise InputTypeError(f"{name} must be bytes, not {type(value).__name__} ({shown(value)})")
+    return view.tobytes()
+
+
 def path_of(value: Any, name: str = "path") -> Path:
     """`value` as a path that the system can be asked for."""
     if not isinstance(value, str | os.PathLike):
@@ -261,6 +284,17 @@ def path_of(value: Any, name: str = "path") -> Path:
     if not encoded or b"\0" in encoded:
         raise InputError(f"{name} = {shown(text)} is empty, or has a character that no file name can have")
     return Path(text)
+
+
+def folder_of(value: Any, name: str = "path") -> Path:
+    """`value` as the whole path of a folder, which it still names when the process goes to another one."""
+    path = path_of(value, name)
+    try:
+        return path.absolute()
+    except OSError:
+        raise InputError(
+            f"{name} = {shown(str(path))}: the folder that this process is in is gone; pass a whole path"
+        ) from None
 
 
 def thread_count(value: Any, name: str = "n_threads") -> int:

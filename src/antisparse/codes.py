@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import integer, plain_array, real_array, thread_count
+from antisparse._arrays import columns_of_answers, integer, plain_array, real_array, thread_count
 from antisparse._core import CodeColumns, QueryTables, sign_tables
 from antisparse.errors import InputError, InputTypeError
 
 Codes = npt.NDArray[np.uint8]
 
-_PADDED = 1024  # columns of answers, whether or not there are so many codes
 _QUERIES = 2048  # whose tables are held at a time
 BLOCK = 32  # codes a block of the scan layout
 _PAIR_BYTES = 16 << 20  # of temporaries that `hamming` holds at a time
@@ -72,15 +71,6 @@ def hamming_search(
         scores, ids[part] = columns.search(tables, k, threads)
         distances[part] = np.where(ids[part] >= 0, scores, np.iinfo(np.int32).max)
     return distances, ids
-
-
-def columns_of_answers(k: int, count: int) -> int:
-    """How many columns the answers of a search among `count` codes have.
-
-    k, which may be more than there are codes, so that answers of several sets have one shape; but memory must not grow
-    with a k that stands for "all of them".
-    """
-    return min(k, max(count, _PADDED))
 
 
 _REVERSED = np.packbits(np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little"), axis=1)[:, 0]

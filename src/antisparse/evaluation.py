@@ -7,7 +7,16 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import Float64Array, boolean, choice, finite, integer, plain_array, real_array
+from antisparse._arrays import (
+    Float64Array,
+    boolean,
+    choice,
+    columns_of_answers,
+    finite,
+    integer,
+    plain_array,
+    real_array,
+)
 from antisparse.errors import InputError, InputTypeError
 
 Metric = Literal["l2", "ip", "cosine"]
@@ -34,6 +43,7 @@ def exact_neighbors(
         May be memory-mapped; it is read in blocks, and no n x n_queries matrix is held.
     Q : array of shape (n_queries, d)
     k : int
+        Beyond both n and 1,024 it counts as the larger of these.
     metric : {"l2", "ip", "cosine"}
         Squared Euclidean distance, minus the inner product, or one minus the cosine.
     progress : bool
@@ -54,6 +64,7 @@ def exact_neighbors(
     if Q.shape[1] != base.shape[1]:
         raise InputError(f"Q has {Q.shape[1]} columns but base has {base.shape[1]}; they must be alike")
     queries = _prepared(Q, "Q", 0, metric)
+    k = columns_of_answers(k, len(base))
     distances = np.full((len(Q), k), np.inf)
     ids = np.full((len(Q), k), -1, np.int64)
     starts: Any = range(0, len(base), _CHUNK_BASE)

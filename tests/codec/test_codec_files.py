@@ -1,19 +1,31 @@
 """Codecs on disk: what is read is what was written, and all else is refused."""
 
 import contextlib
+import io
 import json
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import zoo
 from safetensors.numpy import save as save_tensors
 
-from antisparse import CodeBase, Codec, FormatError, LearnedEncoder, LSHEncoder, Split, StorageError
+from antisparse import (
+    AntisparseError,
+    CodeBase,
+    Codec,
+    FormatError,
+    InputTypeError,
+    LearnedEncoder,
+    LSHEncoder,
+    Split,
+    StorageError,
+)
 from antisparse.codec import Cells, files
 
 X = zoo.vectors(200, 3)
@@ -170,6 +182,7 @@ FORGERIES: dict[str, tuple[str, Change, str]] = {
     "a number that is none": ("lsh", setting("scale", "sigma", to=None), "sigma must be a number"),
     "a negative length": ("lsh", setting("scale", "sigma", to=-1.0), "sigma = -1"),
     "an infinite length": ("lsh", setting("scale", "sigma", to=float("inf")), "sigma = inf"),
+    "a length without a square": ("lsh", setting("scale", "sigma", to=1e155), r"sigma = 1e\+155; its square"),
     "a length that is NaN": ("lsh", setting("scale", "sigma", to=float("nan")), "sigma = nan"),
     "no length for l2": ("lsh", setting("scale", to=None), "needs a bias, or rebuilt vectors of one length"),
     "a metric there is not": ("lsh", setting("metric_name", to="angle"), "metric = 'angle'"),
@@ -297,6 +310,28 @@ def test_content_nested_without_end_is_refused() -> None:
         Codec.from_bytes(save_tensors({}, header))
 
 
+def test_bytes_come_in_any_wrapping_and_what_is_none_is_named() -> None:
+    codec = zoo.codec("codebooks cells nibble")
+    data = codec.to_bytes()
+    wide = np.zeros(2 * len(data), np.uint8)
+    wide[::2] = np.frombuffer(data, np.uint8)
+    for given in (bytearray(data), memoryview(data), np.frombuffer(data, np.uint8), wide[::2]):
+        assert Codec.from_bytes(given) == codec
+    for wrong in (
+        "x",
+        None,
+        8,
+        [1, 2],
+        io.BytesIO(data),
+        codec,
+        np.zeros(8),
+        np.zeros(8, object),
+        np.zeros(8, "M8[s]"),
+    ):
+        with pytest.raises(InputTypeError, match="data must be bytes"):
+            Codec.from_bytes(wrong)
+
+
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "codec"
     zoo.codec("lsh").save(path)
@@ -392,3 +427,53 @@ def test_a_codec_whose_means_overflow_is_called_damaged() -> None:
     far = replace(codec, cells=Cells(means))
     with np.errstate(over="ignore", invalid="ignore"), pytest.raises(FormatError, match="overflow"):
         CodeBase(far, codec.encode(zoo.vectors(20, 1))).search(zoo.vectors(2, 2), 3)
+
+
+EXTREMES = [0.0, 5e-324, 1e-200, 1e155, -1e155, 1e300, -1e300, 1.79e308]
+
+
+def numbers(content: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where numbers stand in the content of a file."""
+    if isinstance(content, dict | list):
+        for key in content if isinstance(content, dict) else range(len(content)):
+            yield from numbers(content[key], (*at, key))
+    elif isinstance(content, int | float) and not isinstance(content, bool):
+        yield at
+
+
+def extreme(name: str) -> Iterator[tuple[str, bytes]]:
+    """Files of a codec in which one number, or some of one array, is at the edge of what float64 holds."""
+    original = zoo.codec(name).to_bytes()
+    arrays, content = files.load_tensors(original), json.loads(files._header(original)["content"])
+    for value in EXTREMES:
+        for place in numbers(content):
+            yield f"{place} = {value}", forged(name, setting(*place, to=value))
+        for key, array in arrays.items():
+            for count in (1, -(-array.size // 3), array.size):
+                other = array.copy()
+                other.reshape(-1)[:count] = value
+                yield f"{count} of {key} = {value}", forged(name, tensor(key, other))
+
+
+@pytest.mark.parametrize("name", zoo.NAMES)
+def test_numbers_at_the_edge_are_refused_or_searched(name: str) -> None:
+    """Each in turn, where mutations at random seldom come: an answer, or an error of the library."""
+    queries, vectors, opened, wrong = zoo.vectors(3, 2), zoo.vectors(12, 1), 0, []
+    sound = zoo.codec(name).encode(vectors)
+    ways: list[dict[str, Any]] = [{"method": method} for method in zoo.methods(name)]
+    ways += [{"method": "asymmetric", "query": "spread"}, {"shortlist": 4}]
+    for what, data in extreme(name):
+        with contextlib.suppress(FormatError), np.errstate(all="ignore"):
+            codec = Codec.from_bytes(data)
+            opened += 1
+            base = CodeBase(codec, sound)
+            deeds = [lambda codec=codec: codec.encode(vectors), lambda codec=codec: codec.decode(sound)]
+            deeds += [lambda base=base, way=way: base.search(queries, 3, **way) for way in ways]
+            for deed in deeds:
+                try:
+                    deed()
+                except AntisparseError:
+                    pass
+                except Exception as error:
+                    wrong.append(f"{what}: {error!r}")
+    assert opened and not wrong, "\n".join(wrong)

@@ -238,6 +238,7 @@ BIAS = BiasByte(0.0, 1.0, 0.0, 0.0)
         (lambda: BiasByte(True, 1.0, 0.0, 0.0), InputTypeError, "low must be a number"),
         (lambda: BiasNibble([0.0], [-1.0], 0.0, 0.0), InputError, "a step is negative"),
         (lambda: FixedLength(-1.0), InputError, "sigma = -1"),
+        (lambda: FixedLength(1e155), InputError, r"sigma = 1e\+155; its square"),
         (lambda: Reduction(np.zeros(3), np.eye(2)), InputError, "axes has 2 columns"),
         (lambda: Reduction(np.zeros((3, 3))), InputError, "mean has shape"),
     ],

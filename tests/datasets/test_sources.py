@@ -182,6 +182,17 @@ def test_only_regular_files_are_replaced(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["folder.npy", "null.npy", "x.npy"] and device.is_symlink()
 
 
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_link_planted_under_the_temporary_name_is_not_followed(tmp_path: Path, monkeypatch, suffix: str) -> None:
+    (tmp_path / "precious").write_text("mine")
+    monkeypatch.setattr("antisparse._files.secrets.token_hex", lambda _: "guessed")
+    (tmp_path / ".tmp-guessed").symlink_to("precious")
+    with pytest.raises(StorageError, match="could not be written"):
+        write_vectors(tmp_path / f"x{suffix}", X)
+    assert (tmp_path / "precious").read_text() == "mine" and (tmp_path / ".tmp-guessed").is_symlink()
+    assert sorted(os.listdir(tmp_path)) == [".tmp-guessed", "precious"]
+
+
 @pytest.mark.parametrize("path", [None, 3, b"x.npy", ["x.npy"], 2.5, object(), np.array("x.npy")])
 def test_what_is_no_path(path) -> None:
     for call in (read_vectors, read_dataset, lambda p: write_vectors(p, X), lambda p: fetch("http://localhost/x", p)):

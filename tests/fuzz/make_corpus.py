@@ -31,7 +31,7 @@ def main() -> None:
     pq.write_table(pa.table({"id": range(5), "vector": [list(map(float, row)) for row in X]}), CORPUS / "lists.parquet")
     with h5py.File(CORPUS / "contiguous.h5", "w") as file:
         file["train"] = X
-    with h5py.File(CORPUS / "chunked.h5", "w", libver="latest") as file:
+    with h5py.File(CORPUS / "chunked.h5", "w", libver=("v110", "v110")) as file:  # which all of our h5py read
         file.create_dataset("train", data=X, chunks=(2, 3), compression="gzip", shuffle=True, fletcher32=True)
     with h5py.File(CORPUS / "compact.h5", "w") as file:
         properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)

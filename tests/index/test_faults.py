@@ -1,6 +1,8 @@
 """Misuse and bad luck, one at a time: lost locks, forks, folders that change, files and paths that are none."""
 
+import contextlib
 import faulthandler
+import importlib.metadata
 import multiprocessing
 import os
 import shutil
@@ -8,9 +10,11 @@ import signal
 import subprocess
 import sys
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
+from interrupts import Handler
 from models import POOL, QUERIES, Model, assert_same, check_holds, check_search, fitted, forked_threads, forks
 from test_concurrency import contents, in_child
 
@@ -113,6 +117,64 @@ def test_a_forked_child_that_exits_leaves_the_lock(tmp_path, how: str) -> None:
     Index.open(tmp_path / "index").close()
 
 
+def within(seconds, deed):
+    """What a deed gives in a thread of its own, or raises there; it must not hang."""
+    found = []
+
+    def run():
+        try:
+            found.append(deed())
+        except Exception as error:
+            found.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    assert not thread.is_alive(), "it hangs"
+    return found[0]
+
+
+@pytest.mark.parametrize("on_disk", [True, False])
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_batch_is_left_by_the_thread_that_entered_it(tmp_path, on_disk: bool, nested: bool, ends: bool) -> None:
+    path = tmp_path / "index"
+    index = Index.create(path if on_disk else None, fitted("signs"), n_threads=1)
+    index.add(POOL[:20])
+    index.remove([3])
+    batches = [index.batch() for _ in range(1 + nested)]
+    entered, over = threading.Event(), threading.Event()
+
+    def enter():
+        for number, batch in enumerate(batches):
+            batch.__enter__()
+            index.remove([number])
+        entered.set()
+        if not ends:
+            over.wait()
+
+    thread = threading.Thread(target=enter, daemon=True)
+    thread.start()
+    entered.wait()
+    if ends:
+        thread.join()
+    for batch in batches[::-1]:
+        with pytest.raises(UnsupportedError, match="by the thread that entered it, and was left by another"):
+            batch.__exit__(None, None, None)
+    held(index)  # nothing was changed
+    for change in (lambda: index.remove([5]), index.batch().__enter__, index.compact):
+        error = within(20, change)
+        assert isinstance(error, UnsupportedError) and "is closed; open it again" in str(error)
+    assert_same(within(20, lambda: index.search(QUERIES, 3)), index.search(QUERIES, 3))
+    assert within(20, index.close) is None
+    if on_disk:
+        with Index.open(path, verify=True) as again:
+            again.add(POOL[20:40])
+            held(again, 40)
+    over.set()
+    thread.join()
+
+
 def test_any_thread_may_close_an_index(tmp_path, index) -> None:
     thread = threading.Thread(target=index.close)
     thread.start()
@@ -130,6 +192,64 @@ def test_an_iterator_that_changes_the_index_is_refused(index) -> None:
         index.add(parts())
     held(index, 30)
     index.verify()
+
+
+MEANWHILE = ("meanwhile", "is closed")
+
+
+def refusal(deed):
+    """Why a change was refused: the words that say so; nothing if it was made."""
+    try:
+        deed()
+    except UnsupportedError as error:
+        return next((words for words in ("being changed", *MEANWHILE) if words in str(error)), str(error))
+    return ""
+
+
+def test_a_handler_of_a_signal_that_changes_the_index_loses_nothing(in_memory) -> None:
+    """It runs between any two lines of a change: another add, compact or close, or a look that ends in Ctrl-C."""
+    path, turn, answers = in_memory / "index", 0, set()
+    while True:
+        turn += 1
+        shutil.rmtree(path, ignore_errors=True)
+        index = Index.create(path, fitted("signs"), n_threads=1)
+        index.add(POOL[:20])
+        deeds = (
+            partial(index.add, POOL[40:43], [40, 41, 42]),
+            index.compact,
+            index.close,
+            partial(signal.default_int_handler, 2, None),
+        )
+        kind, inner = turn % len(deeds), []
+
+        def handler(deed=deeds[kind], inner=inner, index=index):
+            assert len(index.ids) == len(index)
+            inner.append(refusal(deed))
+
+        with Handler(turn, handler) as tracer:
+            try:
+                outer = refusal(partial(index.remove, [3]))
+            except KeyboardInterrupt:
+                inner, outer = [""], "made" if 3 not in Index.open(path, read_only=True) else "not made"
+        if not tracer.ran:
+            break
+        assert outer in ("", *MEANWHILE) or kind == 3
+        assert inner[0] in ("", "being changed")
+        answers.add((kind, inner[0]))
+        model = Model("signs")
+        model.put(model.encode(POOL[:20]), range(20))
+        if not inner[0] and kind == 0:
+            model.put(model.encode(POOL[40:43]), [40, 41, 42])
+        if outer in ("", "made"):
+            model.drop([3])
+        check_holds(index, model)
+        with Index.open(path, read_only=True, verify=True) as disk:
+            check_holds(disk, model)
+        if inner[0] or kind != 2:  # it is still open, and can be used on
+            index.add(POOL[50:51], [50])
+        index.close()
+    assert turn > 300
+    assert answers == {(kind, answer) for kind in range(3) for answer in ("", "being changed")} | {(3, "")}
 
 
 # Forks.
@@ -292,6 +412,17 @@ def test_a_creation_that_fails_leaves_no_folder(tmp_path, monkeypatch: pytest.Mo
     held(Index.open(path, read_only=True, verify=True), 150, ())
 
 
+@pytest.mark.parametrize("way", ["create", "save"])
+def test_a_codec_that_could_not_be_opened_again_makes_no_index(tmp_path, way: str) -> None:
+    filled = Index.create(None, Codec.from_bytes(fitted("lsh").to_bytes()))  # of its own
+    filled.add(POOL[:20])
+    object.__setattr__(filled.codec.scale, "sigma", float("nan"))  # whatever makes one so
+    make = {"create": lambda: Index.create(tmp_path / "index", filled.codec), "save": lambda: filled.save("index")}[way]
+    with pytest.raises(FormatError, match="sigma"), contextlib.chdir(tmp_path):
+        make()
+    assert os.listdir(tmp_path) == []
+
+
 def test_a_new_folder_is_on_the_disk_before_its_manifest(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced, at, real = [], [], os.fsync
     wanted = os.stat(tmp_path).st_ino
@@ -314,6 +445,69 @@ def test_a_new_folder_is_on_the_disk_before_its_manifest(tmp_path, monkeypatch: 
         assert os.stat(path).st_ino in synced[at[number] :]
         at[number] += len(synced) - at[number]
         synced[:] = [0] * len(synced)
+
+
+def test_a_relative_path_names_one_folder_wherever_the_process_goes(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in ("here", "there"):
+        (tmp_path / folder).mkdir()
+        monkeypatch.chdir(tmp_path / folder)
+        with Index.create("index", fitted("signs"), n_threads=1) as made:
+            made.add(POOL[:20] if folder == "here" else POOL[20:40])
+    monkeypatch.chdir(tmp_path / "here")
+    reader = Index.open("index", read_only=True)
+    with Index.open("index") as writer:
+        monkeypatch.chdir(tmp_path / "there")
+        before = contents(tmp_path / "there" / "index")
+        writer.remove([3])
+        reader.refresh()
+        for index in (writer, reader):
+            held(index)
+            index.verify()
+    assert contents(tmp_path / "there" / "index") == before
+    monkeypatch.chdir(tmp_path / "here")
+    with Index.create("new", fitted("signs")) as created:
+        monkeypatch.chdir(tmp_path)
+        created.add(POOL[:20])
+        created.remove([3])
+    held(Index.open(tmp_path / "here" / "new", read_only=True, verify=True))
+
+
+@forks
+def test_a_process_whose_own_folder_is_gone(tmp_path) -> None:
+    codec = fitted("signs")
+
+    def gone():
+        (tmp_path / "own").mkdir()
+        os.chdir(tmp_path / "own")
+        (tmp_path / "own").rmdir()
+        for deed in (
+            lambda: Index.create("index", codec),
+            lambda: Index.build(POOL, 4, path="index"),
+            lambda: Index.open("index"),
+            lambda: Index.open("."),
+            lambda: codec.save("codec"),
+        ):
+            with pytest.raises((InputError, StorageError, FormatError)):
+                deed()
+        with Index.create(tmp_path / "index", codec) as index:  # which does not depend on it
+            index.add(POOL[:20])
+            index.remove([3])
+
+    assert in_child(gone) is None
+    held(Index.open(tmp_path / "index", read_only=True, verify=True))
+
+
+def test_a_package_that_is_replaced_beneath_a_process_stops_no_change(tmp_path, monkeypatch: pytest.MonkeyPatch, index):
+    def gone(_):
+        raise importlib.metadata.PackageNotFoundError("antisparse")
+
+    monkeypatch.setattr(importlib.metadata, "distribution", gone)  # where the version of a package is read from
+    index.remove([5])
+    index.save(tmp_path / "copy")
+    index.codec.save(tmp_path / "codec")
+    for path in (tmp_path / "index", tmp_path / "copy"):
+        held(Index.open(path, read_only=True, verify=True), 20, (3, 5))
+    assert Codec.load(tmp_path / "codec") == index.codec
 
 
 # Files that are none.
@@ -391,12 +585,13 @@ def test_codes_in_memory_outlive_files_that_are_truncated(tmp_path, index) -> No
             for one in (writer, reader):
                 check_holds(one, model)
                 check_search(one, model)
+            (tmp_path / "outlived").touch()
             mapped.search(QUERIES, 3)  # where the system ends it
 
         child = multiprocessing.get_context("fork").Process(target=truncated)
         child.start()
         child.join()
-        assert child.exitcode == -signal.SIGBUS  # in the last line
+        assert (tmp_path / "outlived").exists() and child.exitcode == -signal.SIGBUS  # in the last line
     with pytest.raises(FormatError, match="where the manifest says"):
         Index.open(path, memory=True)
     with pytest.raises(InputTypeError, match="memory must be True or False"):

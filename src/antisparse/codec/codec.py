@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from antisparse._arrays import (
     Float64Array,
+    bytes_of,
     finite,
     integer,
     moderate,
@@ -301,9 +302,14 @@ class Codec(Frozen):
         return dumps(self)
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> "Codec":
-        """The codec that `to_bytes` gave; FormatError if the bytes are damaged, or of another version."""
-        codec = loads(data, {**CLASSES, cls.__name__: cls})
+    def from_bytes(cls, data: Any) -> "Codec":
+        """The codec that `to_bytes` gave; FormatError if the bytes are damaged, or of another version.
+
+        Parameters
+        ----------
+        data : bytes, bytearray, memoryview or array of uint8
+        """
+        codec = loads(bytes_of(data, "data"), {**CLASSES, cls.__name__: cls})
         if not isinstance(codec, cls):
             raise FormatError("it does not hold a codec")
         return codec

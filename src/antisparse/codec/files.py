@@ -4,7 +4,6 @@ import dataclasses
 import hashlib
 import json
 import zlib
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
+from antisparse._files import WRITER
 from antisparse.errors import AntisparseError, FormatError
 
 FORMAT, VERSION = "antisparse-codec", 1
@@ -36,7 +36,7 @@ def dumps(codec: Any) -> bytes:
     header = {
         "format": FORMAT,
         "version": str(VERSION),
-        "writer": version("antisparse"),
+        "writer": WRITER,
         "content": text,
         "crc32": str(_checksum(text, tensors)),
     }

@@ -141,8 +141,7 @@ class QueryTabler:
                 inner = inner + lows
             else:
                 offsets = offsets + lows
-        if not np.isfinite(offsets).all():  # queries are bounded, so it is the codec
-            raise FormatError("the means or the bias of the codec are so large that distances overflow: it is damaged")
+        _check_codec(offsets)
         if codec.scale is None:
             native = QueryTables(tables, units, offsets, probes=visited, cell_steps=steps)
             return TabledQueries(native, constant + inner, False, codec.metric.distances)
@@ -152,6 +151,7 @@ class QueryTabler:
             if codec.metric.centres:
                 constant = constant + codec.scale.sigma**2
             _check_units(units)
+        _check_codec(inner)
         native = QueryTables(tables, units, offsets, base=inner, probes=visited, cell_steps=steps)
         return TabledQueries(native, constant, True, codec.metric.distances)
 
@@ -198,6 +198,12 @@ def length_factor(scale: FixedLength, matrix: Float64Array) -> float:
 def whole_distances(scores: Float64Array) -> npt.NDArray[np.int32]:
     """Scores as integers; infinity becomes the largest."""
     return np.where(np.isfinite(scores), scores, np.iinfo(np.int32).max).astype(np.int32)
+
+
+def _check_codec(numbers: Float64Array) -> None:
+    """Raise if what is made of queries and the codec overflows: queries are bounded, so it is the codec."""
+    if not np.isfinite(numbers).all():
+        raise FormatError("the numbers of the codec are so large that distances overflow: it is damaged")
 
 
 def _check_units(units: Float64Array) -> None:

@@ -1,5 +1,6 @@
 """Scales: the one number that multiplies what a code's symbols rebuild."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -72,6 +73,8 @@ class FixedLength:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", nonnegative(self.sigma, "sigma"))
+        if not math.isfinite(self.sigma * self.sigma):  # which distances hold
+            raise InputError(f"sigma = {self.sigma}; its square does not fit float64: scale the vectors down")
 
     def decode(self, combined: Float64Array) -> Float64Array:
         """The scale of each combination A b; zero where it vanishes."""

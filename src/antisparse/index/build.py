@@ -120,7 +120,7 @@ def check_new_path(path: Path, name: str = "path =") -> None:
         raise StorageError(f"{name} {str(path)!r} cannot be made: {error}") from error
     else:
         raise InputError(f"{name} {str(path)!r}: it exists already; remove it first, or choose another name")
-    if not path.absolute().parent.is_dir():
+    if not path.parent.is_dir():
         raise InputError(f"{name} {str(path)!r}: there is no folder {str(path.parent)!r}; make it first")
 
 
@@ -138,4 +138,4 @@ def appearing(path: Path) -> Iterator[Path]:
         if process == os.getpid():  # a fork that fails leaves it to its parent
             shutil.rmtree(temporary, ignore_errors=True)
         raise
-    sync_folder(path.absolute().parent)
+    sync_folder(path.parent)

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import Float64Array, boolean, integer, path_of, renamed, thread_count
+from antisparse._arrays import Float64Array, boolean, folder_of, integer, renamed, thread_count
 from antisparse.codec.codec import Codec, codec_of
 from antisparse.codec.queries import Method, Query
 from antisparse.codes import Codes
@@ -100,7 +100,7 @@ class Index:
 
         thread_count(n_threads)
         boolean(progress, "progress")
-        place = None if path is None else path_of(path)
+        place = None if path is None else folder_of(path)
         if place is not None:
             check_new_path(place)
         source = Source.of(X, integer(train, "train", 1), learn)
@@ -155,7 +155,7 @@ class Index:
         thread_count(n_threads)
         if path is None:
             return cls(MemoryStore(), Snapshot(Searcher(fitted)), n_threads)
-        return cls(*FolderStore.create(path_of(path), fitted), n_threads)
+        return cls(*FolderStore.create(folder_of(path), fitted), n_threads)
 
     @classmethod
     def open(
@@ -183,7 +183,7 @@ class Index:
         n_threads : int, optional
         """
         thread_count(n_threads)
-        folder = path_of(path)
+        folder = folder_of(path)
         if not os.path.isdir(folder):
             raise InputError(f"path = {str(path)!r}: there is no such folder; make an index with Index.build")
         boolean(verify, "verify")
@@ -199,7 +199,7 @@ class Index:
     def save(self, path: str | Path) -> None:
         """Write the index, such as one in memory, to a folder that does not exist or is empty."""
         snapshot = self.snapshot
-        store, _ = FolderStore.create(path_of(path), snapshot.codec, snapshot.segments, snapshot.next_id)
+        store, _ = FolderStore.create(folder_of(path), snapshot.codec, snapshot.segments, snapshot.next_id)
         store.close()
 
     def __enter__(self) -> Self:

@@ -3,12 +3,11 @@
 import json
 import re
 import zlib
-from dataclasses import asdict, dataclass, field, replace
-from importlib.metadata import version
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from antisparse._files import read_file, sync_folder, write_file
+from antisparse._files import WRITER, read_file, sync_folder, write_file
 from antisparse.errors import FormatError
 
 FORMAT, VERSION = "antisparse-index", 2
@@ -44,7 +43,7 @@ class Manifest:
     generation: int = 1
     next_id: int = 0
     segments: tuple[SegmentEntry, ...] = ()
-    writer: str = field(default_factory=lambda: version("antisparse"))  # the version that wrote it
+    writer: str = WRITER  # the version that wrote it
 
     def files(self) -> dict[str, int]:
         """The size of every file it names, by name."""
@@ -77,7 +76,7 @@ class Manifest:
 
     def next(self, **changes: Any) -> "Manifest":
         """The manifest after this one."""
-        return replace(self, generation=self.generation + 1, writer=version("antisparse"), **changes)
+        return replace(self, generation=self.generation + 1, writer=WRITER, **changes)
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -100,7 +99,7 @@ def read_manifest(folder: Path) -> Manifest:
         if content["version"] != VERSION:
             raise FormatError(
                 f"the index has format {content['version']}, written by antisparse {content.get('writer')}, and this "
-                f"antisparse {version('antisparse')} reads format {VERSION}; upgrade antisparse"
+                f"antisparse {WRITER} reads format {VERSION}; upgrade antisparse"
             )
         manifest = _parse(content)
         if manifest.dumps() != data:  # one spelling, and its own checksum: any other bytes are damage

@@ -68,6 +68,7 @@ class FolderStore:
     Attributes
     ----------
     folder : Path
+        Its whole path, which names the same folder wherever the process goes.
     read_only : bool
     memory : bool
         Read segments into memory instead of mapping their files.
@@ -116,7 +117,7 @@ class FolderStore:
             copies = (replace(self.save(one), deleted=one.deleted) for one in segments)
             stored = tuple(self._with_deletions(one) for one in copies)
             sync_folder(self.folder)
-            sync_folder(self.folder.absolute().parent)
+            sync_folder(self.folder.parent)
             manifest = Manifest(entry, next_id=next_id, segments=tuple(map(_entry, stored)))
             self.check_writable()
             self._saved.insert(0, NAME)

@@ -66,6 +66,7 @@ class Writer:
         self._snapshot = snapshot
         self._batch: _Change | None = None
         self._in_doubt: Snapshot | None = None  # published, or not: an error came between
+        self._publishing = False  # a handler of a signal may ask for another change meanwhile
         self._mutex = threading.RLock()
         self._closed = False
         _WRITERS.add(self)
@@ -75,8 +76,9 @@ class Writer:
         """Replaced by one assignment, so that a search that has taken it goes on undisturbed."""
         if self._in_doubt is not None and self._mutex.acquire(blocking=False):  # no other thread is about to publish
             try:
-                with suppress(AntisparseError):  # the next who asks tries again
-                    self._settle()
+                if not self._publishing:  # nor is this one
+                    with suppress(AntisparseError):  # the next who asks tries again
+                        self._settle()
             finally:
                 self._mutex.release()
         return self._snapshot
@@ -93,6 +95,7 @@ class Writer:
     def close(self) -> None:
         """Let others write."""
         with self._mutex:
+            self._check_idle()
             if self._batch is not None and self._batch.open:
                 raise UnsupportedError("the index cannot be closed within a batch; leave the batch first")
             self._closed = True
@@ -107,28 +110,42 @@ class Writer:
     @contextmanager
     def batch(self, value: T) -> Iterator[T]:
         """Changes within are made at its end, all or, if an error leaves it, none. The block gets `value`."""
-        with self._mutex:
-            outer = self._ready()
-            if outer is not None:  # which makes the changes
-                mark = outer.mark()
+        thread = threading.get_ident()
+        try:
+            with self._mutex:
+                outer = self._ready()
+                if outer is not None:  # which makes the changes
+                    mark = outer.mark()
+                    try:
+                        yield value
+                        _check_thread(thread)
+                    except BaseException:
+                        outer.undo(mark)
+                        raise
+                    return
+                change = _Change(self.snapshot, self.snapshot)
                 try:
+                    self._batch = change
                     yield value
+                    _check_thread(thread)
+                    change.open = False
+                    self._commit(change)
                 except BaseException:
-                    outer.undo(mark)
+                    change.open = False
+                    self._recover()
                     raise
-                return
-            change = _Change(self.snapshot, self.snapshot)
-            try:
-                self._batch = change
-                yield value
-                change.open = False
-                self._commit(change)
-            except BaseException:
-                change.open = False
-                self._recover()
-                raise
-            finally:
-                self._batch = None
+                finally:
+                    self._batch = None
+        except RuntimeError:  # of the mutex, which another thread does not release
+            _check_thread(thread, self._spoil)
+            raise
+
+    def _spoil(self) -> None:
+        """The mutex is held for ever: with a new one others are refused in place of waiting."""
+        self._closed = True
+        if self._batch is not None:
+            self._batch.open = False
+        self._mutex = threading.RLock()
 
     def add(self, parts: Iterable[tuple[Codes, Ids | None]]) -> list[Ids]:
         """Add code rows a part at a time, with ids that are not there yet, or with the next ones."""
@@ -173,6 +190,7 @@ class Writer:
 
     def _ready(self) -> _Change | None:
         """Raise unless the index may be changed; the batch that is open, if there is one."""
+        self._check_idle()
         self.store.check_writable()
         if self._closed:
             raise UnsupportedError("the index is closed; open it again to change it")
@@ -181,14 +199,26 @@ class Writer:
         self._settle()
         return None
 
+    def _check_idle(self) -> None:
+        """Raise within a change by the same thread: what it publishes is not built on, nor cleaned up, half way."""
+        if self._publishing:
+            raise UnsupportedError(
+                "the index is being changed by the call that a handler of a signal came into; change or close it when "
+                "that call has returned"
+            )
+
     def _commit(self, change: _Change) -> None:
         self._flush(change)
         if not change.sound:
             raise UnsupportedError("an operation of the batch was interrupted while it was undone: nothing was changed")
         if not change.touched:
             return
+        self._publishing = True  # until the end, or `_recover`
         if self.snapshot is not change.base:
-            raise UnsupportedError("the iterator that was added changed the index itself: nothing of it was added")
+            raise UnsupportedError(
+                "the iterator that was added, or a handler of a signal, changed the index itself meanwhile: nothing "
+                "else was changed"
+            )
         merged = replace(change.snapshot, segments=self._merged(change.snapshot.segments))
         done = self.store.prepare(change.base, merged)
         self._in_doubt = done
@@ -196,9 +226,11 @@ class Writer:
         self.snapshot = done
         self._in_doubt = None
         self.store.clean(done)
+        self._publishing = False
 
     def _recover(self) -> None:
         """After any error: drop what was not published. What was, is the state."""
+        self._publishing = False
         self.store.forget()
         with suppress(AntisparseError):  # the next change asks again
             self._settle()
@@ -290,9 +322,19 @@ class Writer:
 
     def forked(self) -> None:
         """In a fork the threads that held the mutex, or had a batch open, are not there."""
-        self._mutex = threading.RLock()
+        self._mutex, self._publishing = threading.RLock(), False
         if self._batch is not None and self._batch.thread != threading.get_ident():
             self._batch = None
+
+
+def _check_thread(entered: int, deed: Callable[[], None] = lambda: None) -> None:
+    """Raise, after a deed, in any other thread than the one that entered a batch."""
+    if entered != threading.get_ident():
+        deed()
+        raise UnsupportedError(
+            "a batch is left by the thread that entered it, and was left by another: nothing of it was changed, and "
+            "the index takes no more changes; close it, and open it again"
+        )
 
 
 _WRITERS: "weakref.WeakSet[Writer]" = weakref.WeakSet()

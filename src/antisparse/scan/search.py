@@ -7,10 +7,9 @@ from typing import Any, Literal, Protocol, get_args
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import Float64Array, choice, integer, plain_array
+from antisparse._arrays import Float64Array, choice, columns_of_answers, integer, plain_array
 from antisparse.codec.codec import Codec
 from antisparse.codec.queries import Method, Query, QueryTabler
-from antisparse.codes import columns_of_answers
 from antisparse.errors import InputError
 from antisparse.scan.columns import Columns, Ids
 
