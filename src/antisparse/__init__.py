@@ -1,10 +1,8 @@
 """Compact binary codes for vectors, by anti-sparse coding (Jégou, Furon, Fuchs, 2011)."""
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from antisparse.codec import Codec
 from antisparse.codes import from_lsb_first, hamming, hamming_search, pack, to_lsb_first, unpack
 from antisparse.errors import (
     AccuracyError,
@@ -35,6 +33,7 @@ from antisparse.spread import (
 )
 
 if TYPE_CHECKING:
+    from antisparse.codec import Codec
     from antisparse.encoders import (
         AntiSparseEncoder,
         ITQEncoder,
@@ -46,8 +45,6 @@ if TYPE_CHECKING:
     from antisparse.learning import Learned, Split, choose_split, learn_codebooks, learn_frame
     from antisparse.scan import CodeBase
     from antisparse.tuning import Setting, Tuning, tune
-
-__version__ = version("antisparse")
 
 __all__ = [
     "AccuracyError",
@@ -101,10 +98,12 @@ __all__ = [
     "unpack",
 ]
 
-# What needs scikit-learn is imported when it is first asked for: the solver alone starts in a fraction of the time.
+# Imported when first asked for: what needs scikit-learn, and what takes a while. `spread` and `refine` are not, since a
+# module of the same name would take the function's place.
 _LAZY = {
     "AntiSparseEncoder": "antisparse.encoders",
     "CodeBase": "antisparse.scan",
+    "Codec": "antisparse.codec",
     "ITQEncoder": "antisparse.encoders",
     "Index": "antisparse.index",
     "LSHEncoder": "antisparse.encoders",
@@ -124,4 +123,12 @@ _LAZY = {
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return getattr(import_module(_LAZY[name]), name)
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("antisparse")
     raise AttributeError(f"module 'antisparse' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "__version__"})
