@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from antisparse._arrays import plain_array
+from antisparse._arrays import filter_array
 from antisparse.errors import InputTypeError
 from antisparse.index.segment import Segment
 from antisparse.scan.columns import Columns, Ids
@@ -40,7 +40,7 @@ def filtered(segments: tuple[Segment, ...], allowed: Any) -> list[FilteredPart]:
     allowed : array of ids, or of bool
         These alone may be found; the entry i of a mask says whether id i may, and ids beyond it may not.
     """
-    array = plain_array(allowed, "filter")
+    array = filter_array(allowed, "filter")
     if array.ndim != 1 or not (array.dtype.kind in "biu" or not len(array)):
         raise InputTypeError("filter must be a 1-dimensional array of ids or of bool")
     parts = []

@@ -98,7 +98,7 @@ class Snapshot:
         table = None if callable(originals) else real_array(originals, "rerank", 2)
         depth = max(10 * what.k, 100) if candidates is None else integer(candidates, "shortlist", what.k)
         first = Search(min(depth, max(len(self), 1)), what.method, what.query, what.probes)
-        _, found = self.search(np.atleast_2d(Q), first, allowed, threads)
+        _, found = self.search(np.atleast_2d(given), first, allowed, threads)
         values = np.full(found.shape, np.inf)
         for row, ids in enumerate(found):
             held = ids >= 0
