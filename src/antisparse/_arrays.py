@@ -275,6 +275,13 @@ def texts(value: Any, name: str) -> tuple[str, ...]:
     return tuple(value)
 
 
+def optional_name(value: Any, name: str) -> str | None:
+    """`value` as the name of a column, or None."""
+    if value is not None and not isinstance(value, str):
+        raise InputTypeError(f"{name} must be the name of a column, not {shown(value)}")
+    return value
+
+
 def path_of(value: Any, name: str = "path") -> Path:
     """`value` as a path that the system can be asked for."""
     if not isinstance(value, str | os.PathLike):

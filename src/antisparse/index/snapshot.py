@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import Float64Array, finite, integer, number, plain_array, real_array
+from antisparse._arrays import Float64Array, finite, integer, number, plain_array, real_array, shown
 from antisparse.codec.codec import Codec
 from antisparse.codes import Codes
-from antisparse.errors import InputError, InputTypeError
+from antisparse.errors import InputError, InputTypeError, UnsupportedError
 from antisparse.index.filter import filtered
+from antisparse.index.item_schema import ItemSchema, key_hashes, pyarrow, text_keys
 from antisparse.index.manifest import Manifest
 from antisparse.index.segment import Segment
 from antisparse.scan.columns import Ids
@@ -33,12 +34,15 @@ class Snapshot:
     next_id : int
     manifest : Manifest or None
         What names it on the disk; None where nothing does.
+    schema : ItemSchema or None
+        What is kept of every item beside its code; None: nothing.
     """
 
     searcher: Searcher
     segments: tuple[Segment, ...] = ()
     next_id: int = 0
     manifest: Manifest | None = None
+    schema: ItemSchema | None = None
 
     @property
     def codec(self) -> Codec:
@@ -53,6 +57,43 @@ class Snapshot:
         """All ids, ascending."""
         parts = [segment.ids[segment.live_places()] for segment in self.segments]
         return np.sort(np.concatenate([np.zeros(0, np.int64), *parts]))
+
+    def find_keys(self, keys: list[str]) -> Ids:
+        """The id of each key that is text; -1 where it is not there."""
+        ids, hashes = np.full(len(keys), -1, np.int64), key_hashes(keys)
+        for segment in self.segments:
+            ids = np.maximum(ids, segment.find_keys(keys, hashes))
+        return ids
+
+    def ids_of(self, value: Any, name: str) -> Ids:
+        """Ids, given as such or by keys, all of which must be there where they are text."""
+        keys = text_keys(value, name) if self.schema is not None and self.schema.key_is_text else None
+        if keys is None:
+            return id_array(value, name)
+        ids = self.find_keys(keys)
+        if (ids < 0).any():
+            raise InputError(f"key {shown(keys[int(np.argmax(ids < 0))])} is not in the index")
+        return ids
+
+    def items(self, ids: Ids) -> Any:
+        """The items of some ids as an Arrow table, in their order."""
+        if self.schema is None:
+            raise UnsupportedError("the index keeps no items; build it from a table, or pass items= to Index.create")
+        self.located(ids)
+        if not self.schema.stored.names:
+            return self.schema.shown(ids, None)
+        pa, parts, at = pyarrow(), [], []
+        for segment in self.segments:
+            rows = segment.find_rows(ids)
+            mine = np.flatnonzero(rows >= 0)
+            if len(mine):
+                assert segment.items is not None
+                parts.append(segment.items.take(rows[mine]))
+                at.append(mine)
+        table = pa.concat_tables(parts) if parts else self.schema.stored.empty_table()
+        if len(parts) > 1:
+            table = table.take(pa.array(np.argsort(np.concatenate(at), kind="stable")))
+        return self.schema.shown(ids, table)
 
     def contains(self, ids: Ids) -> npt.NDArray[np.bool_]:
         """Whether each id is there."""
@@ -75,7 +116,7 @@ class Snapshot:
 
     def codes(self, ids: Any) -> Codes:
         """The code rows of some ids."""
-        wanted = id_array(ids, "ids")
+        wanted = self.ids_of(ids, "ids")
         which, places = self.located(wanted)
         rows = np.zeros((len(wanted), self.codec.n_bytes), np.uint8)
         for place, segment in enumerate(self.segments):
@@ -85,8 +126,20 @@ class Snapshot:
 
     def search(self, Q: Any, what: Search, allowed: Any, threads: int) -> tuple[npt.NDArray[Any], Ids]:
         """Distances and ids of the k nearest codes; `allowed` limits the ids, unless it is None."""
-        parts: list[Part] = list(self.segments) if allowed is None else list(filtered(self.segments, allowed))
+        parts: list[Part] = list(self.segments)
+        if allowed is not None:
+            parts = list(filtered(self.segments, self._allowed(allowed)))
         return self.searcher.search(parts, Q, what, threads, len(self))
+
+    def _allowed(self, allowed: Any) -> Any:
+        """A filter as `filtered` takes it: keys made ids."""
+        if isinstance(allowed, str) or self.schema is None or not self.schema.key_is_text:
+            return allowed
+        keys = text_keys(allowed, "filter")
+        if keys is None:
+            return allowed
+        ids = self.find_keys(keys)
+        return ids[ids >= 0]
 
     def rescored(
         self, Q: Any, what: Search, candidates: int | None, allowed: Any, originals: Originals, threads: int
