@@ -243,6 +243,10 @@ def items(start: int, end: int) -> pa.Table:
     return pa.table({"key": [f"key {i}" for i in rows], "text": ["x"] * len(rows), "year": list(rows)}, SCHEMA)
 
 
+def table() -> pa.Table:
+    return items(30, 60).append_column("v", pa.array(list(X)))
+
+
 def keyed() -> a.Index:
     found = a.Index.create(None, zoo.codec("lsh"), items=SCHEMA, key="key")
     found.add(X, items=items(0, 30))
@@ -347,6 +351,11 @@ CALLS: dict[str, Callable[[], tuple[Callable[..., Any], dict[str, Any]]]] = {
         {"X": X, "n_bytes": 2, "path": None, "ids": NAMES, "cells": "auto", "symbols": "signs", "effort": 1}
         | {"train": 30, "learn": None, "progress": False, **_SEED, **_BASE},
     ),
+    "Index.build table": lambda: (
+        a.Index.build,
+        {"X": table(), "n_bytes": 2, "vector": "v", "key": "key", "columns": ["text"], "ids": None, "learn": None}
+        | {"symbols": "signs", "effort": 1, **_SEED, **_BASE},
+    ),
     "Index.create": lambda: (
         a.Index.create,
         {"path": None, "codec": _CODEC, "metric": "l2", "items": SCHEMA, "key": "key", "n_threads": 1},
@@ -359,7 +368,7 @@ CALLS: dict[str, Callable[[], tuple[Callable[..., Any], dict[str, Any]]]] = {
     "Index.add": lambda: (index().add, {"X": X, "ids": NAMES + 100}),
     "Index.add_codes": lambda: (index().add_codes, {"codes": ROWS, "ids": NAMES + 100}),
     "Index.add items": lambda: (keyed().add, {"X": X, "items": items(30, 60)}),
-    "Index.add table": lambda: (keyed().add, {"X": items(30, 60).append_column("v", pa.array(list(X)))}),
+    "Index.add table": lambda: (keyed().add, {"X": table(), "vector": "v", "progress": False}),
     "Index.add_codes items": lambda: (keyed().add_codes, {"codes": ROWS, "items": items(30, 60)}),
     "Index.update items": lambda: (keyed().update, {"X": X, "items": items(0, 30)}),
     "Index.update keys": lambda: (keyed().update, {"X": X[:2], "ids": ["key 1", "key 2"]}),

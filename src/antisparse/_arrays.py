@@ -57,6 +57,7 @@ class _Short(reprlib.Repr):
 
 
 _SHORT = _Short()
+_SHORT.maxstring = 80  # of a key, say, which is no use in parts
 
 
 def plain_array(value: Any, name: str) -> npt.NDArray[Any]:

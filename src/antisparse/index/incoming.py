@@ -7,10 +7,12 @@ from typing import Any
 from antisparse.codec.codec import Codec
 from antisparse.codes import Codes
 from antisparse.errors import InputError, UnsupportedError
-from antisparse.index.item_schema import ItemSchema
+from antisparse.index.build import with_bar
+from antisparse.index.item_schema import ItemSchema, table_of
 from antisparse.index.items import Table
 from antisparse.index.snapshot import id_array
-from antisparse.index.tables import is_table, vectors_and_items
+from antisparse.index.sources import TableSource, is_source, source_of
+from antisparse.index.tables import is_table, vector_column, vectors_of
 from antisparse.scan.columns import Ids
 
 
@@ -30,15 +32,32 @@ class Incoming:
     codec: Codec
     schema: ItemSchema | None
     n_threads: int | None
+    vector: str | None = None  # the column of vectors, if it is another than before
 
-    def parts(self, X: Any, ids: Any, items: Any) -> Iterator[Part]:
+    def parts(self, X: Any, ids: Any, items: Any, progress: bool) -> Iterator[Part]:
         """Vectors or a table, or an iterator of such, a part at a time."""
         given = None if ids is None else id_array(ids, "ids")
+        if items is None and is_source(X):
+            table = source_of(X, "X")
+            X = with_bar(self._batches(table), table.total, progress)
         if not isinstance(X, Iterator):
             return iter([self._part(X, given, items, 0)])  # what is wrong with it is said before anything is done
         if items is not None:
             raise InputError("items cannot be given beside an iterator; let it give tables")
         return self._several(X, given)
+
+    def _batches(self, table: TableSource) -> Iterator[Any]:
+        """The batches of a table that is not in memory: of vectors alone, if nothing else is kept."""
+        vector = vector_column(table.schema, self._column(table.schema))
+        if self.schema is None:
+            return (vectors_of(batch, vector) for batch in table.batches([vector]))
+        return table.batches([vector, *([] if self.schema.key is None else [self.schema.key]), *self.schema.columns])
+
+    def _column(self, schema: Any) -> str | None:
+        """The name of the column of vectors, if it is known."""
+        if self.vector is not None or self.schema is None:
+            return self.vector
+        return self.schema.vector if self.schema.vector in schema.names else None
 
     def _several(self, X: Iterator[Any], given: Ids | None) -> Iterator[Part]:
         at = 0
@@ -52,9 +71,14 @@ class Incoming:
         if given is not None and at != len(given):
             raise InputError(f"ids has {len(given)} entries, but X has {at} vectors")
 
+    def _split(self, X: Any) -> tuple[Any, Table]:
+        """The vectors of a table in memory, and the table."""
+        table = table_of(X, "X")
+        return vectors_of(table, vector_column(table.schema, self._column(table.schema))), table
+
     def _part(self, X: Any, ids: Ids | None, items: Any, first_row: int) -> Part:
         if self.schema is not None and items is None and is_table(X):
-            X, items = vectors_and_items(X, self.schema)
+            X, items = self._split(X)
         return self.with_items(self._encode(X, first_row), ids, items)
 
     def with_items(self, rows: Codes, ids: Ids | None, items: Any) -> Part:
@@ -80,7 +104,7 @@ class Incoming:
     def replacement(self, X: Any, ids: Any, items: Any) -> tuple[Codes, Any, Table | None]:
         """Code rows, the ids or keys whose they are, and their items, if these are replaced, too."""
         if self.schema is not None and items is None and ids is None and is_table(X):
-            X, items = vectors_and_items(X, self.schema)
+            X, items = self._split(X)
         rows, table = self._encode(X), None
         if items is not None:
             part = self.with_items(rows, None, items)

@@ -10,12 +10,21 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import Float64Array, boolean, integer, path_of, renamed, thread_count
+from antisparse._arrays import (
+    Float64Array,
+    boolean,
+    integer,
+    optional_name,
+    path_of,
+    random_numbers,
+    renamed,
+    thread_count,
+)
 from antisparse.codec.codec import Codec, codec_of
 from antisparse.codec.queries import Method, Query
 from antisparse.codes import Codes
 from antisparse.errors import InputError, UnsupportedError
-from antisparse.index.build import Source, appearing, cell_count, check_new_path
+from antisparse.index.build import Source, TableToBuild, appearing, cell_count, check_new_path
 from antisparse.index.incoming import Incoming, Part
 from antisparse.index.item_schema import ItemSchema
 from antisparse.index.manifest import read_manifest
@@ -60,6 +69,9 @@ class Index:
         path: str | Path | None = None,
         metric: MetricName = "l2",
         ids: Any = None,
+        vector: str | None = None,
+        key: str | None = None,
+        columns: Any = None,
         cells: int | Literal["auto"] = "auto",
         symbols: str = "auto",
         effort: Literal[1, 2, 3] = 2,
@@ -74,8 +86,10 @@ class Index:
 
         Parameters
         ----------
-        X : array of shape (n, d), or iterator of such arrays
-            May be memory-mapped. Of an iterator the first `train` vectors are learned from.
+        X : array of shape (n, d), iterator of such arrays, or table
+            May be memory-mapped. Of an iterator the first `train` vectors are learned from. A table is one of Arrow,
+            pandas or polars, a `pyarrow.dataset`, a reader of record batches, or files of tables: a path, several, a
+            folder, a glob, an address such as "s3://...". Files are read a batch at a time.
         n_bytes : int
             All that is stored of a vector but its id.
         path : path, optional
@@ -83,6 +97,12 @@ class Index:
         metric : {"l2", "cosine", "ip"}
         ids : array of int, optional
             By default the numbers of the rows.
+        vector : str, optional
+            The column of the table that holds vectors; by default the only one that can.
+        key : str, optional
+            The column that is the key of every item: text, or integers, which are then the ids.
+        columns : sequence of str, optional
+            The columns to keep beside the codes.
         cells : int or "auto"
             Cells, of which a search may visit a few (`probes`); their number takes one or two of the bytes. "auto":
             what has the most recall below a million vectors, and about the square root of their number beyond.
@@ -105,7 +125,12 @@ class Index:
         place = None if path is None else path_of(path)
         if place is not None:
             check_new_path(place)
-        source = Source.of(X, integer(train, "train", 1), learn)
+        table, most = TableToBuild.of(X, vector, key, columns), integer(train, "train", 1)
+        if table is None:
+            source = Source.of(X, most, learn)
+        else:
+            source = Source.of_table(table, most, learn, random_numbers(random_state))
+        schema = None if table is None else table.schema
         if ids is not None:  # what is wrong with them is said before the work
             ids = id_array(ids, "ids")
             distinct(ids)
@@ -126,10 +151,10 @@ class Index:
         with renamed(X=source.name):
             encoder.fit(source.train)
         if place is None:
-            index = cls.create(None, encoder, n_threads=n_threads)
+            index = cls._made(None, encoder, n_threads, schema)
             index.add(source.shown(progress), ids)
             return index
-        with appearing(place) as folder, cls.create(folder, encoder, n_threads=n_threads) as index:
+        with appearing(place) as folder, cls._made(folder, encoder, n_threads, schema) as index:
             index.add(source.shown(progress), ids)
         return cls.open(place, n_threads=n_threads)
 
@@ -161,7 +186,11 @@ class Index:
         """
         fitted = codec_of(codec, metric)
         thread_count(n_threads)
-        schema = ItemSchema.declared(items, key)
+        return cls._made(path, fitted, n_threads, ItemSchema.declared(items, key))
+
+    @classmethod
+    def _made(cls, path: Any, codec: Any, n_threads: int | None, schema: ItemSchema | None) -> Self:
+        fitted = codec_of(codec, None)
         if path is None:
             return cls(MemoryStore(), Snapshot(Searcher(fitted), schema=schema), n_threads)
         return cls(*FolderStore.create(path_of(path), fitted, schema=schema), n_threads)
@@ -321,16 +350,20 @@ class Index:
         """Changes within are made at its end, all or, if an error leaves it, none. Searches within do not see them."""
         return self._writer.batch(self)  # no generator around it, which an interrupt might leave before its end
 
-    def add(self, X: Any, ids: Any = None, *, items: Any = None) -> Ids:
+    def add(
+        self, X: Any, ids: Any = None, *, items: Any = None, vector: str | None = None, progress: bool = False
+    ) -> Ids:
         """Add vectors (n, d), or an iterator of such arrays; returns their ids.
 
         Ids are distinct, not negative, and not yet there; by default they go on from the largest ever used. With an
         iterator, memory holds about a million codes at a time, and all are added at once, at the end.
 
-        To an index that keeps items, add tables (Arrow, pandas, polars) that have the column of vectors, the key and
-        all columns that are kept, or an iterator of such; or vectors, and as `items` a table of the rest.
+        To an index that keeps items, add tables of any kind that `build` takes, which have the column of vectors (the
+        same as before, or `vector`), the key and all columns that are kept, or an iterator of such; or vectors, and as
+        `items` a table of the rest.
         """
-        done = self._writer.add(self._incoming.parts(X, ids, items))
+        incoming = Incoming(self.codec, self.snapshot.schema, self.n_threads, optional_name(vector, "vector"))
+        done = self._writer.add(incoming.parts(X, ids, items, boolean(progress, "progress")))
         return np.concatenate([np.zeros(0, np.int64), *done])
 
     def add_codes(self, codes: Any, ids: Any = None, *, items: Any = None) -> Ids:

@@ -56,6 +56,11 @@ class Items:
         held = list(batches)
         return cls(schema, sum(batch.num_rows for batch in held), held)
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all columns."""
+        return sum(batch.nbytes for batch in self._batches)
+
     def _reader(self) -> Any:
         pa = pyarrow()
         try:

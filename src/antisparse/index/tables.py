@@ -8,7 +8,7 @@ import numpy.typing as npt
 from antisparse._arrays import plain_array
 from antisparse._containers import package_of
 from antisparse.errors import InputError, InputTypeError
-from antisparse.index.item_schema import ItemSchema, pyarrow, table_of
+from antisparse.index.item_schema import pyarrow
 from antisparse.index.snapshot import Snapshot
 from antisparse.scan.columns import Ids
 
@@ -46,8 +46,8 @@ def _holds_vectors(kind: Any) -> bool:
     return bool(lists) and bool(pa.types.is_floating(value) or pa.types.is_integer(value))
 
 
-def vectors_of(table: Any, column: str, first_row: int = 0) -> Array:
-    """The vectors of a column; errors name the row of the caller's table."""
+def vectors_of(table: Any, column: str) -> Array:
+    """The vectors of a column."""
     vectors = plain_array(table.column(column), f"column {column!r}")
     if vectors.ndim != 2 or vectors.dtype.kind not in "biuf":
         raise InputTypeError(
@@ -56,23 +56,21 @@ def vectors_of(table: Any, column: str, first_row: int = 0) -> Array:
     return vectors
 
 
-def vectors_and_items(X: Any, schema: ItemSchema) -> tuple[Array, Any]:
-    """The vectors of a table in memory, and the table."""
-    table = table_of(X, "X")
-    wanted = schema.vector if schema.vector in table.column_names else None
-    return vectors_of(table, vector_column(table.schema, wanted)), table
+def answers(snapshot: Snapshot, distances: Array, ids: Ids, keys: Any = None) -> Any:
+    """What was found as an Arrow table: query, rank, distance, key and columns, a row a result.
 
-
-def answers(snapshot: Snapshot, distances: Array, ids: Ids) -> Any:
-    """What was found as an Arrow table: query, rank, distance, key and columns, a row a result."""
+    Queries are called by their numbers, or by `keys`, an Arrow array.
+    """
     pa = pyarrow()
     distances, ids = np.atleast_2d(distances), np.atleast_2d(ids)
     queries, ranks = np.nonzero(ids >= 0)
     found = ids[queries, ranks]
+    names = pa.array(queries) if keys is None else keys.take(pa.array(queries))
+    columns = {"query": names, "rank": pa.array(ranks + 1), "distance": pa.array(distances[queries, ranks])}
+    if snapshot.schema is None or snapshot.schema.key is None:
+        columns["id"] = pa.array(found)
+    if snapshot.schema is None:
+        return pa.table(columns)
     unique, where = np.unique(found, return_inverse=True)
     items = snapshot.items(unique).take(pa.array(where.reshape(-1)))
-    assert snapshot.schema is not None
-    columns = {"query": pa.array(queries), "rank": pa.array(ranks + 1), "distance": pa.array(distances[queries, ranks])}
-    if snapshot.schema.key is None:
-        columns["id"] = pa.array(found)
     return pa.table(columns | {name: items.column(name) for name in items.column_names})

@@ -15,7 +15,7 @@ from antisparse.codec.codec import Codec
 from antisparse.codes import Codes
 from antisparse.errors import AntisparseError, InputError, UnsupportedError
 from antisparse.index.incoming import Part
-from antisparse.index.item_schema import Hashes, key_hashes, pyarrow
+from antisparse.index.item_schema import Hashes, key_hashes
 from antisparse.index.items import Items, Table, gathered, in_batches
 from antisparse.index.segment import Segment, make_segment
 from antisparse.index.snapshot import MOST_ID, Snapshot, distinct
@@ -24,7 +24,7 @@ from antisparse.scan.columns import Ids
 
 T = TypeVar("T")
 _SEGMENT_ROWS = 1 << 20  # codes that an add holds back before it writes a segment
-_SEGMENT_ITEMS = 1 << 26  # bytes of items, likewise
+_SEGMENT_ITEMS = 1 << 24  # bytes of items, likewise
 _TIER, _SMALLEST = 8, 1024  # so many segments of like size are made one
 
 
@@ -36,7 +36,7 @@ class _Change:
     snapshot: Snapshot
     rows: list[Codes] = field(default_factory=list)  # not yet in a segment
     ids: list[Ids] = field(default_factory=list)
-    items: list[Table] = field(default_factory=list)
+    items: list[Items] = field(default_factory=list)
     hashes: list[Hashes] = field(default_factory=list)  # of keys that are text
     held: set[int] = field(default_factory=set)  # the ids of these
     held_keys: set[str] = field(default_factory=set)
@@ -59,8 +59,8 @@ class _Change:
         del self.rows[mark.counts[0] :], self.ids[mark.counts[1] :]
         del self.items[mark.counts[2] :], self.hashes[mark.counts[3] :]
         self.held = {i for part in self.ids for i in part.tolist()}
-        key = self.snapshot.schema.key if self.hashes and self.snapshot.schema is not None else None
-        self.held_keys = {k for part in self.items for k in part.column(key).to_pylist()} if key is not None else set()
+        keyed = self.items if self.hashes else []
+        self.held_keys = {key for part in keyed for key in part.keys(np.arange(part.rows))}
         self.held_bytes = sum(part.nbytes for part in self.items)
         self.sound = True
 
@@ -75,7 +75,7 @@ class _Mark:
     """A state of a change: the lists of what is held back, and how long each was."""
 
     snapshot: Snapshot
-    lists: tuple[list[Codes], list[Ids], list[Table], list[Hashes]]
+    lists: tuple[list[Codes], list[Ids], list[Items], list[Hashes]]
     counts: tuple[int, ...]
     touched: bool
 
@@ -316,8 +316,8 @@ class Writer:
         if part.items is not None:
             schema = change.snapshot.schema
             assert schema is not None
-            change.items.append(pyarrow().Table.from_batches(in_batches(schema, part.items), schema.stored))  # a copy
-            change.held_bytes += part.items.nbytes
+            change.items.append(Items.of(schema, in_batches(schema, part.items)))  # a copy
+            change.held_bytes += change.items[-1].nbytes
         if hashes is not None and part.items is not None and change.snapshot.schema is not None:
             change.hashes.append(hashes)
             change.held_keys.update(part.items.column(change.snapshot.schema.key).to_pylist())
@@ -332,12 +332,7 @@ class Writer:
             return
         rows, ids = np.concatenate(change.rows), np.concatenate(change.ids)
         hashes = np.concatenate(change.hashes) if change.hashes else None
-        sources = []
-        if change.items:
-            schema = change.snapshot.schema
-            assert schema is not None
-            whole = Items.of(schema, in_batches(schema, pyarrow().concat_tables(change.items)))
-            sources = [(whole, np.arange(len(ids)))]
+        sources = [(items, np.arange(items.rows)) for items in change.items]
         segment = self._saved(make_segment(self.codec, rows, ids, hashes), ids, sources)
         change.snapshot = replace(change.snapshot, segments=(*change.snapshot.segments, segment))
         change.drop_held()
