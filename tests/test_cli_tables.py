@@ -112,6 +112,13 @@ def test_filters_by_keys(here: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["search", "index", "queries.parquet", "-k", "20", "--filter", "allowed.txt", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["results"]
     assert {row["id"] for row in found} == set(KEYS[50:60]) and len(found) == 40
+    search = ["search", "index", "queries.parquet", "-k", "20", "--json"]
+    assert main([*search, "--filter-expr", f"'77' in tags or id = '{KEYS[5]}'"]) == 0
+    assert {row["id"] for row in json.loads(capsys.readouterr().out)["results"]} == {KEYS[77], KEYS[5]}
+    for wrong, words in (("tags =", "--filter-expr cannot be read at line 1"), ("x = 3", "'x' is no column")):
+        assert main([*search, "--filter-expr", wrong]) == 2
+        assert words in capsys.readouterr().err
+    assert main([*search, "--filter-expr", "true", "--filter", "allowed.txt"]) == 2
 
 
 def piped(data: bytes, *arguments: str) -> "subprocess.CompletedProcess[bytes]":

@@ -205,6 +205,7 @@ VALUES: dict[str, Callable[[], Any]] = {
     "dict of columns": lambda: {"key": ["a"], "text": [3.5], "year": [None]},
     "dict of what is no column": lambda: {"key": 3, "text": Words(), 3: 3},
     "schema": lambda: SCHEMA,
+    "expression": lambda: "year >= 3 and text = 'x'",
 }
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from antisparse._arrays import integer, thread_count
+from antisparse._arrays import integer, renamed, thread_count
 from antisparse.cli._shared import (
     Array,
     bar,
@@ -53,6 +53,11 @@ def add_search(commands: Any) -> None:
         "--filter",
         metavar="FILE",
         help="search these ids or keys alone: .npy of ids or of bool, or text with one id or key a line",
+    )
+    parser.add_argument(
+        "--filter-expr",
+        metavar="TEXT",
+        help="search the items alone of which this is true: lang = 'en' and year >= 2020",
     )
     parser.add_argument("--query-key", metavar="COLUMN", help="the column of QUERIES that names them in the results")
     parser.set_defaults(run=_search)
@@ -104,11 +109,16 @@ def _search(given: argparse.Namespace, command: str) -> int:
     with _open(given) as index:
         schema = index.snapshot.schema
         options: dict[str, Any] = {}
-        if given.filter is not None:
+        if given.filter is not None and given.filter_expr is not None:
+            raise InputError("--filter and --filter-expr say two things; give one")
+        if given.filter_expr is not None:
+            options["filter"] = given.filter_expr
+        elif given.filter is not None:
             read = read_keys if schema is not None and schema.key_is_text else read_ids
             options["filter"] = read(given.filter, "--filter")
         Q, keys = _queries(given, index)
-        distances, ids = _find(index, Q, given, options)
+        with renamed(filter="--filter-expr"):
+            distances, ids = _find(index, Q, given, options)
         found = None
         if schema is not None or keys is not None:
             from antisparse.index.tables import answers

@@ -419,9 +419,10 @@ class Index:
         ----------
         probes : int or "all"
             Visit only so many cells, the nearest to the query.
-        filter : array or set of ids or keys, or array of bool, optional
+        filter : array or set of ids or keys, array of bool, or str, optional
             Search these alone: ids, keys, or a mask whose entry i says whether id i may be found (ids beyond it may
-            not). Those that are not there are passed over.
+            not). Those that are not there are passed over. Text is an expression on the columns of items:
+            ``lang = 'en' and year >= 2020``.
         rerank : array or callable, optional
             The original vectors, as rows by id, or a function from an array of ids to their vectors. The `shortlist`
             (by default the larger of 10 k and 100) nearest by codes are ranked by their true distances.

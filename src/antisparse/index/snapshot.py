@@ -11,7 +11,8 @@ from antisparse._arrays import Float64Array, finite, integer, number, plain_arra
 from antisparse.codec.codec import Codec
 from antisparse.codes import Codes
 from antisparse.errors import InputError, InputTypeError, UnsupportedError
-from antisparse.index.filter import filtered
+from antisparse.index.expression import expression_of
+from antisparse.index.filter import allowed_places, filtered
 from antisparse.index.item_schema import ItemSchema, key_hashes, pyarrow, text_keys
 from antisparse.index.manifest import Manifest
 from antisparse.index.segment import Segment
@@ -20,6 +21,13 @@ from antisparse.scan.search import Part, Search, Searcher, best_of
 
 Originals = npt.NDArray[Any] | Callable[[Ids], Any]
 MOST_ID = 2**63 - 1  # the id after the largest fits int64
+
+
+@dataclass(frozen=True, eq=False)
+class Allowed:
+    """The places of each segment that a filter allows."""
+
+    places: list[Ids]
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,15 +139,18 @@ class Snapshot:
             parts = list(filtered(self.segments, self._allowed(allowed)))
         return self.searcher.search(parts, Q, what, threads, len(self))
 
-    def _allowed(self, allowed: Any) -> Any:
-        """A filter as `filtered` takes it: keys made ids."""
-        if isinstance(allowed, str) or self.schema is None or not self.schema.key_is_text:
-            return allowed
-        keys = text_keys(allowed, "filter")
-        if keys is None:
-            return allowed
-        ids = self.find_keys(keys)
-        return ids[ids >= 0]
+    def _allowed(self, allowed: Any) -> list[Ids]:
+        """The places of each segment that a filter allows: ids, keys, a mask, an expression, or what came of one."""
+        if isinstance(allowed, Allowed):
+            return allowed.places
+        if isinstance(allowed, str):
+            allowed = expression_of(allowed, self.schema)
+        elif self.schema is not None and self.schema.key_is_text:
+            keys = text_keys(allowed, "filter")
+            if keys is not None:
+                ids = self.find_keys(keys)
+                allowed = ids[ids >= 0]
+        return allowed_places(self.segments, allowed)
 
     def rescored(
         self, Q: Any, what: Search, candidates: int | None, allowed: Any, originals: Originals, threads: int
@@ -171,6 +182,7 @@ class Snapshot:
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any], Ids]:
         """All ids within a distance of each query: limits, distances, ids."""
         radius = number(radius, "radius")
+        allowed = None if allowed is None else Allowed(self._allowed(allowed))  # once, not for every deeper search
         queries = self.codec.vectors(Q, "Q")
         n, k = len(self), 64
         parts: list[tuple[npt.NDArray[Any], Ids]] = [(np.zeros(0), np.zeros(0, np.int64))] * len(queries)
