@@ -121,6 +121,16 @@ def test_filters_by_keys(here: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main([*search, "--filter-expr", "true", "--filter", "allowed.txt"]) == 2
 
 
+def test_no_result_is_written_over_what_is_read(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert build() == 0
+    before = Path("data/1.parquet").read_bytes()
+    for queries in ("data/*.parquet", "data", "data/1.parquet"):
+        assert main(["search", "index", queries, "-k", "1", "-o", "data/1.parquet"]) == 2
+        assert "is what the command reads" in capsys.readouterr().err
+        assert main(["search", "index", queries, "-k", "1", "-o", "found.parquet"]) == 0
+    assert Path("data/1.parquet").read_bytes() == before
+
+
 def piped(data: bytes, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
     return subprocess.run([sys.executable, "-m", "antisparse", *arguments], input=data, capture_output=True)
 

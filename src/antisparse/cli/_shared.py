@@ -163,7 +163,7 @@ def read_keys(path: str, name: str) -> list[str]:
 
 def check_output(path: Path, name: str, inputs: Sequence[str | Path | None]) -> None:
     """Raise if writing to `path` would change an index, or what the command reads."""
-    from antisparse.datasets.dataset import part_files
+    from antisparse.datasets.dataset import has_base, part_files
 
     path_of(path, name)
     for above in Path(os.path.abspath(path)).resolve().parents:
@@ -172,8 +172,11 @@ def check_output(path: Path, name: str, inputs: Sequence[str | Path | None]) -> 
     if _is_index(path):
         raise InputError(f"{name} {path} is an index; choose another name")
     read: list[str | Path] = [given for given in inputs if given is not None]
-    for folder in filter(os.path.isdir, tuple(read)):
-        read += part_files(Path(folder)).values()
+    for given in tuple(read):
+        if os.path.isdir(given):
+            read += part_files(Path(given)).values() if has_base(Path(given)) else Path(given).rglob("*")
+        elif not os.path.lexists(given):
+            read += glob.glob(str(given), recursive=True)
     if os.path.exists(path) and any(os.path.exists(given) and os.path.samefile(path, given) for given in read):
         raise InputError(f"{name} {path} is what the command reads; choose another name")
 
