@@ -320,7 +320,11 @@ def test_large_sets_get_cells(here: Path, monkeypatch: pytest.MonkeyPatch, capsy
         (["search", "index", "query.fvecs", "-k", "0"], 2, "-k = 0"),
         (["search", "index", "query.fvecs", "--probes", "0"], 2, "probes = 0"),
         (["search", "index", "query.fvecs", "--probes", "few"], 2, "--probes"),
-        (["search", "index", "query.fvecs", "-o", "out.csv"], 2, "its suffix must be one of .npy, .parquet, .json"),
+        (
+            ["search", "index", "query.fvecs", "-o", "out.txt"],
+            2,
+            "its suffix must be one of .npy, .parquet, .json, .jsonl, .csv",
+        ),
         (["search", "index", "query.fvecs", "-o", "no/out.npy"], 2, "there is no folder no"),
         (["search", "index", "query.fvecs", "-o", "folder.npy"], 2, "it is a folder"),
         (["search", "index", "query.fvecs", "--filter", "float.npy"], 2, "ids are integers"),

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import zoo
 
@@ -198,6 +199,13 @@ VALUES: dict[str, Callable[[], Any]] = {
     "codec": lambda: zoo.codec("lsh"),
     "unfitted": lambda: a.LSHEncoder(8),
     "dataset": lambda: datasets.synthetic(20, 4, 3, 3),
+    "keys": lambda: ["key 3", "key 4"],
+    "keys and others": lambda: ["key 3", 4, None],
+    "table": lambda: items(0, 30),
+    "dict of columns": lambda: {"key": ["a"], "text": [3.5], "year": [None]},
+    "dict of what is no column": lambda: {"key": 3, "text": Words(), 3: 3},
+    "schema": lambda: SCHEMA,
+    "expression": lambda: "year >= 3 and text = 'x'",
 }
 
 
@@ -225,6 +233,24 @@ def tuned() -> tuning.Tuning:
 def index() -> a.Index:
     found = a.Index.create(None, zoo.codec("lsh"))
     found.add(X)
+    return found
+
+
+SCHEMA = pa.schema([("key", pa.string()), ("text", pa.string()), ("year", pa.int64())])
+
+
+def items(start: int, end: int) -> pa.Table:
+    rows = range(start, end)
+    return pa.table({"key": [f"key {i}" for i in rows], "text": ["x"] * len(rows), "year": list(rows)}, SCHEMA)
+
+
+def table() -> pa.Table:
+    return items(30, 60).append_column("v", pa.array(list(X)))
+
+
+def keyed() -> a.Index:
+    found = a.Index.create(None, zoo.codec("lsh"), items=SCHEMA, key="key")
+    found.add(X, items=items(0, 30))
     return found
 
 
@@ -326,7 +352,15 @@ CALLS: dict[str, Callable[[], tuple[Callable[..., Any], dict[str, Any]]]] = {
         {"X": X, "n_bytes": 2, "path": None, "ids": NAMES, "cells": "auto", "symbols": "signs", "effort": 1}
         | {"train": 30, "learn": None, "progress": False, **_SEED, **_BASE},
     ),
-    "Index.create": lambda: (a.Index.create, {"path": None, "codec": _CODEC, "metric": "l2", "n_threads": 1}),
+    "Index.build table": lambda: (
+        a.Index.build,
+        {"X": table(), "n_bytes": 2, "vector": "v", "key": "key", "columns": ["text"], "ids": None, "learn": None}
+        | {"symbols": "signs", "effort": 1, **_SEED, **_BASE},
+    ),
+    "Index.create": lambda: (
+        a.Index.create,
+        {"path": None, "codec": _CODEC, "metric": "l2", "items": SCHEMA, "key": "key", "n_threads": 1},
+    ),
     "Index.open": lambda: (
         a.Index.open,
         {"path": stored(), "read_only": True, "verify": False, "n_threads": 1},
@@ -334,6 +368,14 @@ CALLS: dict[str, Callable[[], tuple[Callable[..., Any], dict[str, Any]]]] = {
     "Index.save": lambda: (index().save, {"path": "saved"}),
     "Index.add": lambda: (index().add, {"X": X, "ids": NAMES + 100}),
     "Index.add_codes": lambda: (index().add_codes, {"codes": ROWS, "ids": NAMES + 100}),
+    "Index.add items": lambda: (keyed().add, {"X": X, "items": items(30, 60)}),
+    "Index.add table": lambda: (keyed().add, {"X": table(), "vector": "v", "progress": False}),
+    "Index.add_codes items": lambda: (keyed().add_codes, {"codes": ROWS, "items": items(30, 60)}),
+    "Index.update items": lambda: (keyed().update, {"X": X, "items": items(0, 30)}),
+    "Index.update keys": lambda: (keyed().update, {"X": X[:2], "ids": ["key 1", "key 2"]}),
+    "Index.remove keys": lambda: (keyed().remove, {"ids": ["key 1", "key 2"]}),
+    "Index.items": lambda: (keyed().items, {"keys": ["key 1", "key 2"]}),
+    "Index.search items": lambda: (keyed().search, {"Q": X, "k": 3, "filter": ["key 1"], "items": True}),
     "Index.remove": lambda: (index().remove, {"ids": NAMES[:3]}),
     "Index.update": lambda: (index().update, {"X": X, "ids": NAMES}),
     "Index.codes": lambda: (index().codes, {"ids": NAMES}),

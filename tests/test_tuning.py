@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -500,10 +499,3 @@ def test_without_matplotlib_a_picture_is_refused_before_the_work(
     assert main(["tune", str(tmp_path / "x.npy"), "--bytes", "8", "--plot", str(tmp_path / "p.png")]) == 1
     error = capsys.readouterr().err
     assert "pip install 'antisparse[plot]'" in error and error.count("\n") == 1
-
-
-def test_importing_the_package_stays_light() -> None:
-    heavy = "antisparse.tuning", "sklearn", "matplotlib"
-    check = f"import sys, antisparse; print([name for name in {heavy} if name in sys.modules])"
-    result = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
-    assert result.stdout.strip() == "[]"

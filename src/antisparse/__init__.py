@@ -4,7 +4,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from antisparse._files import WRITER
-from antisparse.codec import Codec
 from antisparse.codes import from_lsb_first, hamming, hamming_search, pack, to_lsb_first, unpack
 from antisparse.errors import (
     AccuracyError,
@@ -35,6 +34,7 @@ from antisparse.spread import (
 )
 
 if TYPE_CHECKING:
+    from antisparse.codec import Codec
     from antisparse.encoders import (
         AntiSparseEncoder,
         ITQEncoder,
@@ -101,10 +101,12 @@ __all__ = [
     "unpack",
 ]
 
-# What needs scikit-learn is imported when it is first asked for: the solver alone starts in a fraction of the time.
+# Imported when first asked for: what needs scikit-learn, and what takes a while. `spread` and `refine` are not, since a
+# module of the same name would take the function's place.
 _LAZY = {
     "AntiSparseEncoder": "antisparse.encoders",
     "CodeBase": "antisparse.scan",
+    "Codec": "antisparse.codec",
     "ITQEncoder": "antisparse.encoders",
     "Index": "antisparse.index",
     "LSHEncoder": "antisparse.encoders",
@@ -125,3 +127,7 @@ def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'antisparse' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

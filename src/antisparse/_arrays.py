@@ -1,9 +1,13 @@
-"""The one gate for input: every array and number a caller gives passes here, and errors name the argument."""
+"""The one gate for input: every array and number a caller gives passes here, and errors name the argument.
+
+An array is whatever holds numbers in rows: numpy's, lists, frames and columns of pandas, polars and Arrow, tensors
+(_containers.py).
+"""
 
 import numbers
 import os
 import reprlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from antisparse._containers import as_numpy
 from antisparse.errors import InputError, InputTypeError
 
 FloatArray = npt.NDArray[np.floating[Any]]
@@ -37,9 +42,23 @@ def shown(value: Any) -> str:
     if isinstance(value, int) and abs(value) >= 10**40:  # Python refuses to write out an integer of thousands of digits
         return f"an integer of {value.bit_length()} bits"
     try:
-        return reprlib.repr(value)
+        return _SHORT.repr(value)
     except Exception:  # of the caller's own class
         return f"a {type(value).__name__}"
+
+
+class _Short(reprlib.Repr):
+    """Arrays, frames and tensors by their shape: what is in them is long, and may be no one's business."""
+
+    def repr_instance(self, x: Any, level: int) -> str:
+        shape = getattr(x, "shape", None)
+        if shape is None and hasattr(x, "__len__") and not isinstance(x, bytes | bytearray):
+            shape = f"({len(x)},)"
+        return super().repr_instance(x, level) if shape in (None, ()) else f"a {type(x).__name__} of shape {shape}"
+
+
+_SHORT = _Short()
+_SHORT.maxstring = 80  # of a key, say, which is no use in parts
 
 
 def plain_array(value: Any, name: str) -> npt.NDArray[Any]:
@@ -52,9 +71,19 @@ def plain_array(value: Any, name: str) -> npt.NDArray[Any]:
     if hasattr(value, "toarray"):
         raise InputTypeError(f"{name} is sparse ({type(value).__name__}); pass {name}.toarray()")
     try:
-        return np.require(value, requirements=["A", "E"])
-    except (ValueError, TypeError, OverflowError) as error:  # ragged nested lists, say
-        raise InputError(f"{name} is not a rectangular array of numbers: {error}") from None
+        array = np.require(as_numpy(value), requirements=["A", "E"])
+    except MemoryError:
+        raise
+    except Exception as error:  # ragged nested lists, say, or whatever the package raises that it is from
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        raise InputError(f"{name} is not a rectangular array of numbers: {reason}") from None
+    # numpy knows bfloat16 from packages alone; float32 holds each of them exactly.
+    return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
+
+
+def filter_array(value: Any, name: str) -> npt.NDArray[Any]:
+    """`value` as an array, or a set (the keys of a dict, say) as an array of its members in some order."""
+    return plain_array(list(value) if isinstance(value, Set) else value, name)
 
 
 def _has_masked(value: Any) -> bool:
@@ -268,6 +297,13 @@ def bytes_of(value: Any, name: str) -> bytes:
     if view is None or view.format != "B":
         raise InputTypeError(f"{name} must be bytes, not {type(value).__name__} ({shown(value)})")
     return view.tobytes()
+
+
+def optional_name(value: Any, name: str) -> str | None:
+    """`value` as the name of a column, or None."""
+    if value is not None and not isinstance(value, str):
+        raise InputTypeError(f"{name} must be the name of a column, not {shown(value)}")
+    return value
 
 
 def path_of(value: Any, name: str = "path") -> Path:

@@ -5,7 +5,7 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,8 +19,8 @@ _PART = 1 << 24  # bytes a write takes at a time
 _AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # opening a FIFO that no one writes to does not wait
 
 
-def write_file(path: Path, parts: list[Any]) -> None:
-    """Replace a file by these bytes. Whether the new name is on the disk is only sure after `sync_folder`."""
+def write_file(path: Path, parts: Iterable[Any]) -> None:
+    """Replace a file by these bytes. That the new name is on the disk is only sure after `sync_folder`."""
     temporary = _temporary(path)
     try:
         with open(temporary, "xb", buffering=0, opener=_create) as file:

@@ -5,7 +5,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from antisparse._arrays import Float64Array, finite, frozen_array, integer, real_array
 from antisparse._core import orthonormal_rows, project
@@ -59,7 +58,9 @@ class BlockFrame:
     @cached_property
     def matrix(self) -> Float64Array:
         """The frame as one d x m matrix."""
-        matrix: Float64Array = scipy.linalg.block_diag(*self.blocks)
+        from scipy.linalg import block_diag
+
+        matrix: Float64Array = block_diag(*self.blocks)
         if self.rotation is not None:
             matrix = project(self.rotation, matrix, 1)  # not by BLAS, whose sums differ from one CPU to the next
         matrix.flags.writeable = False

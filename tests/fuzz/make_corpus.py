@@ -8,10 +8,11 @@ import h5py
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from readers import CORPUS
+from readers import CORPUS, SCHEMA
 
 from antisparse import Index, LearnedEncoder, LSHEncoder
 from antisparse.datasets import Dataset, write_dataset, write_vectors
+from antisparse.index.items import in_batches, packed
 
 X = np.random.default_rng(0).integers(0, 100, (5, 3)).astype(np.float32)
 
@@ -51,6 +52,16 @@ def main() -> None:
             index.add(X)
             index.remove([1])
         shutil.copy(place / "manifest.json", CORPUS / "manifest.json")
+    write_items()
+
+
+def write_items() -> None:
+    """The items of a segment, and their schema."""
+    columns = {"key": list("abcde"), "text": ["x", None, "é", "", "long text"], "n": [1, None, 3, 4, 5]}
+    columns |= {"tags": [["a"], [], None, ["b", None], ["c"]], "b": [True, None, False, True, True]}
+    _, table = SCHEMA.split(pa.table(columns), "items")
+    (CORPUS / "items.arrow").write_bytes(b"".join(packed(SCHEMA, in_batches(SCHEMA, table))))
+    (CORPUS / "schema.base64").write_text(SCHEMA.entry.schema)
 
 
 if __name__ == "__main__":

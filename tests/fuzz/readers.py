@@ -4,13 +4,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from antisparse import Codec, Index
 from antisparse.cli._shared import read_ids
 from antisparse.datasets import read_dataset, read_vectors
 from antisparse.evaluation import Measure
+from antisparse.index.item_schema import ItemSchema
+from antisparse.index.items import Items
+from antisparse.index.manifest import FileEntry, ItemsEntry
 
 CORPUS = Path(__file__).parent / "corpus"
+_COLUMNS = {"key": pa.string(), "text": pa.string(), "tags": pa.list_(pa.string()), "n": pa.int32(), "b": pa.bool_()}
+SCHEMA = ItemSchema.of(pa.schema(_COLUMNS), "key", [name for name in _COLUMNS if name != "key"], None)
 
 
 def _vectors(path: Path) -> None:
@@ -30,6 +36,18 @@ def _codec(path: Path) -> None:
 
 def _manifest(path: Path) -> None:
     Index.open(path.parent, read_only=True).close()
+
+
+def _items(path: Path) -> None:
+    entry = FileEntry(path.name, path.stat().st_size, 0)
+    items = Items.read(SCHEMA, path, entry, 5, memory=False, verify=False)
+    items.take(np.arange(5)).to_pylist()
+    items.keys(np.array([4, 0]))
+
+
+def _schema(path: Path) -> None:
+    """The schema of items as a manifest has it."""
+    ItemSchema.read(ItemsEntry("key", "text", None, path.read_bytes().decode("latin-1")))
 
 
 def _text(path: Path) -> None:
@@ -57,5 +75,7 @@ READERS: dict[str, tuple[Callable[[Path], None], list[str]]] = {
     "text": (_ids, ["ids.txt"]),
     "codec": (_codec, ["signs.codec", "codebooks.codec"]),
     "manifest": (_manifest, ["manifest.json"]),
+    "items": (_items, ["items.arrow"]),
+    "schema": (_schema, ["schema.base64"]),
     "measure": (_text, ["measure.txt"]),
 }

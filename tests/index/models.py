@@ -9,12 +9,14 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import zoo
 from sklearn.base import clone
 
-from antisparse import CodeBase, UnsupportedError
+from antisparse import CodeBase, Index, UnsupportedError
 from antisparse.codec import BiasByte, BiasNibble, FixedLength, ScaleByte
+from antisparse.index.incoming import Part
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")  # which Windows lacks
 forked_threads = pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")  # of BLAS, say
@@ -154,16 +156,94 @@ def true_distances(codec, Q, rows, method):
     return (full / 2, room / 2) if metric == "cosine" else (full, room)
 
 
-class Model:
-    """A dictionary from ids to code rows."""
+def key_of(i):
+    """The key of the item of an id, where keys are text."""
+    return f"ключ {int(i) * 7919 % 1_000_003}"
 
-    def __init__(self, name, metric=None, rows=None, next_id=0):
-        self.name, self.codec = name, fitted(name, metric)
+
+# What indexes keep beside codes. A text tells the code, so that it is seen when items and codes do not agree.
+COLUMNS = pa.schema([("code", pa.string()), ("half", pa.float64()), ("tags", pa.list_(pa.string()))])
+KEPT = {
+    None: {},
+    "columns": {"items": COLUMNS},
+    "text": {"items": pa.schema([*COLUMNS, ("key", pa.string())]), "key": "key"},
+    "integer": {"items": pa.schema([*COLUMNS, ("key", pa.uint32())]), "key": "key"},
+}
+
+
+class Model:
+    """A dictionary from ids to code rows, perhaps with items that ids and code rows tell."""
+
+    def __init__(self, name, metric=None, rows=None, next_id=0, keeps=None):
+        self.name, self.codec, self.keeps = name, fitted(name, metric), keeps
         self.metric = self.codec.metric_name
         self.rows, self.next_id = dict(rows or {}), next_id
 
     def copy(self):
-        return Model(self.name, self.metric, self.rows, self.next_id)
+        return Model(self.name, self.metric, self.rows, self.next_id, self.keeps)
+
+    def create(self, path, **options):
+        """An index without codes for such a model."""
+        return Index.create(path, self.codec, **KEPT[self.keeps], **options)
+
+    def fill(self, index):
+        """Make an index in memory, without codes, hold what the model does."""
+        ids = self.ids
+        codes, items = self.codes(ids), None
+        if self.keeps is not None:
+            items = index.snapshot.schema.split(self.items(ids, codes), "items")[1]
+        index._writer.add([Part(codes, ids, items)])
+
+    def items(self, ids, codes):
+        """The items of ids and their code rows."""
+        keys = {"text": [key_of(i) for i in ids], "integer": np.array(ids, np.uint32)}
+        columns = {} if self.keeps == "columns" else {"key": keys[self.keeps]}
+        columns["code"] = [row.tobytes().hex() for row in codes]
+        columns["half"] = pa.array([None if i % 3 == 0 else i / 2 for i in ids], pa.float64())
+        columns["tags"] = pa.array([[] if i % 2 else [f"é{i}", None] for i in ids], pa.list_(pa.string()))
+        return pa.table(columns)
+
+    def own_ids(self, ids):
+        """The ids that vectors get that are added with these: the next ones, where keys are text."""
+        return self.next_id + np.arange(len(ids)) if self.keeps == "text" else ids
+
+    def given(self, ids):
+        """Ids, as an index is asked for them."""
+        return [key_of(i) for i in ids] if self.keeps == "text" else ids
+
+    def table(self, X, ids, codes):
+        """Vectors and items as one table; the column of vectors shares the memory of X, if it can."""
+        vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(X).reshape(-1)), X.shape[1])
+        return self.items(ids, codes).append_column("vector", vectors)
+
+    def add(self, index, X, ids=None):
+        """Add vectors with these ids, or the next ones, and put them here; returns what the index did."""
+        wanted = self.next_id + np.arange(len(X)) if ids is None else self.own_ids(np.asarray(ids))
+        codes = self.encode(X)
+        if self.keeps is None:
+            returned = index.add(X, ids)
+        elif self.keeps == "columns":
+            returned = index.add(X, ids, items=self.items(wanted, codes))
+        else:
+            returned = index.add(self.table(X, wanted, codes))
+        self.put(codes, wanted)
+        return returned
+
+    def update(self, index, X, ids):
+        """Replace the vectors of ids, and put them here."""
+        codes = self.encode(X)
+        if self.keeps is None:
+            index.update(X, ids)
+        elif self.keeps == "columns":
+            index.update(X, ids, items=self.items(ids, codes))
+        else:
+            index.update(self.table(X, ids, codes))
+        self.put(codes, ids)
+
+    def remove(self, index, ids):
+        """Remove ids here and there."""
+        index.remove(self.given(ids))
+        self.drop(ids)
 
     def encode(self, X):
         return self.codec.encode(X, n_threads=1)
@@ -277,4 +357,17 @@ def check_holds(index, model):
     """The index holds the vectors of the model and no others."""
     np.testing.assert_array_equal(index.ids, model.ids)
     assert len(index) == len(model.rows)
-    np.testing.assert_array_equal(index.codes(model.ids), model.codes(model.ids))
+    codes = model.codes(model.ids)
+    np.testing.assert_array_equal(index.codes(model.ids), codes)
+    assert same_items(index, model)
+    if model.keeps == "text":
+        np.testing.assert_array_equal(index.codes(model.given(model.ids)), codes)
+
+
+def same_items(index, model):
+    """Whether the index keeps the items of the model."""
+    if model.keeps is None:
+        return index.snapshot.schema is None
+    wanted = model.items(model.ids, model.codes(model.ids))
+    found = index.items().select(wanted.column_names)
+    return found.equals(wanted.cast(found.schema))

@@ -5,6 +5,7 @@ import tracemalloc
 import zlib
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from models import POOL, QUERIES, fitted
 from mutation import bent, bent_codec, mutated
@@ -40,10 +41,24 @@ TINY = {
 }
 
 
-@pytest.fixture(params=TINY)
+TEXTS = {"key": ["a", "b", "c", "d", "e", "f", "g", "h"], "text": ["x", None, "é", "", "yy", "zz", "q", "r"]}
+
+
+def texts(start, end):
+    return {name: values[start:end] for name, values in TEXTS.items()}
+
+
+@pytest.fixture(params=[*TINY, "items"])
 def tiny(request, tmp_path):
     """An index of two segments, one with deletions, of few bytes."""
     path = tmp_path / "index"
+    if request.param == "items":
+        schema = pa.schema([("key", pa.string()), ("text", pa.string())])
+        with Index.create(path, TINY["lsh"].fit(POOL[:, :3]), items=schema, key="key") as index:
+            index.add(POOL[:5, :3], items=texts(0, 5))
+            index.remove(["b", "d"])
+            index.add(POOL[5:8, :3], items=texts(5, 8))
+        return path
     with Index.create(path, TINY[request.param].fit(POOL[:, :3])) as index:
         index.add(POOL[:5, :3])
         index.remove([1, 3])
@@ -63,6 +78,7 @@ def test_every_flipped_bit_is_found(tiny) -> None:
     opens(tiny, verify=True)
     for name, whole in contents(tiny).items():
         start = header_bytes(whole) if name.startswith("segment") else len(whole)  # of what only `verify` reads
+        start = 0 if name.startswith("items") else start
         always, payload = range(8 * start), range(8 * start, 8 * len(whole))
         if not ALL_FLIPS:
             always = always if name == manifest_module.NAME else always[::5]
@@ -149,14 +165,14 @@ class Forger:
         self.there = dict(self.whole)
         self.manifest = json.loads(self.whole[manifest_module.NAME])["manifest"]
         self.named = {}  # by the file, where the manifest speaks of it
-        self.kinds = {"codec": [], "segment": [], "deleted": []}
+        self.kinds = {"codec": [], "segment": [], "deleted": [], "items": []}
         for entry in self._entries(self.manifest):
             self.kinds[entry["file"].split("-")[0]].append(entry["file"])
 
     @staticmethod
     def _entries(manifest):
         parts = [manifest["codec"], *(s["codes"] for s in manifest["segments"])]
-        return [*parts, *(s["deleted"] for s in manifest["segments"] if s["deleted"])]
+        return [*parts, *(s[kind] for s in manifest["segments"] for kind in ("deleted", "items") if s.get(kind))]
 
     def write(self, changed=(), manifest=None):
         """Files changed, and a manifest (or the one there was) that agrees with them."""
@@ -166,7 +182,7 @@ class Forger:
             for entry in self._entries(manifest):
                 data = changed.get(entry["file"])
                 if data is not None:
-                    whole = entry["file"].startswith("codec")
+                    whole = entry["file"].startswith(("codec", "items"))
                     entry |= {"size": len(data), "crc32": zlib.crc32(data if whole else data[: header_bytes(data)])}
         text = manifest_module._spell(manifest)
         changed[manifest_module.NAME] = manifest_module._spell({"crc32": zlib.crc32(text), "manifest": manifest})
@@ -190,9 +206,9 @@ class Forger:
 
 def forge(forger, random):
     """One mutation of one file, with checksums that say it is sound."""
-    kind = ["manifest", "manifest text", "codec", "segment", "header", "header", "values", "values", "deleted"][
-        random.integers(9)
-    ]
+    kinds = ["manifest", "manifest text", "codec", "segment", "header", "header", "values", "values", "deleted"]
+    kinds += ["items"] * 9 * bool(forger.kinds["items"])
+    kind = kinds[random.integers(len(kinds))]
     if kind == "manifest":
         return forger.write(manifest=bent(forger.manifest, random))
     if kind == "manifest text":
@@ -200,7 +216,7 @@ def forge(forger, random):
         return forger.put(manifest_module.NAME, mutated(forger.whole[manifest_module.NAME], random))
     files = forger.kinds.get("segment" if kind in ("header", "values") else kind)
     name = files[random.integers(len(files))]
-    if kind == "segment" or (kind == "deleted" and random.random() < 0.3):
+    if kind in ("segment", "items") or (kind == "deleted" and random.random() < 0.3):
         return forger.write({name: mutated(forger.whole[name], random)})
     if kind == "codec":
         return forger.write({name: bent_codec(forger.whole[name], random)})
@@ -216,10 +232,12 @@ def forge(forger, random):
     entry = arrays[random.choice(list(arrays))]
     begin, end = entry["data_offsets"]
     kind = entry["dtype"]
-    dtype = np.dtype({"U8": "u1", "I64": "i8", "U32": "u4", "F32": "f4"}[kind])
+    dtype = np.dtype({"U8": "u1", "I64": "i8", "U32": "u4", "U64": "u8", "F32": "f4"}[kind])
     values = np.frombuffer(payload, dtype, (end - begin) // dtype.itemsize, begin)
     extreme = [0, 1, 31, 255]
-    extreme += {"I64": [-1, -2, 2**40, 2**63 - 1, -(2**63)], "U32": [2**31, 2**32 - 1]}.get(kind, [])
+    extreme += {"I64": [-1, -2, 2**40, 2**63 - 1, -(2**63)], "U32": [2**31, 2**32 - 1], "U64": [2**64 - 1]}.get(
+        kind, []
+    )
     extreme += [np.nan, np.inf, -np.inf, -1e-40, -1, -3e38] if kind == "F32" else []
     for _ in range(random.integers(1, 4)):
         other = extreme if random.random() < 0.7 else values
@@ -245,11 +263,39 @@ def use(path, Q):
         lambda: index.codec.encode(Q),
         lambda: index.reconstruct(index.ids),
         lambda: (len(index), 3 in index, index.stats()),
+        lambda: index.items().to_pylist(),
+        lambda: index.items(["key 3", "key 42"]).to_pylist(),
+        lambda: ("key 3" in index, "a" in index),
+        lambda: index.search(Q, 4, items=True).to_pylist(),
         index.verify,
     ]
     for ask in asked:
         with contextlib.suppress(AntisparseError):
             ask()
+
+
+def sample_of_items(path, name):
+    """The same with keys, texts, lists and numbers beside the codes."""
+    columns = {"key": pa.string(), "text": pa.string(), "tags": pa.list_(pa.string()), "n": pa.int32(), "b": pa.bool_()}
+
+    def items(start, end):
+        rows = range(start, end)
+        texts = [None if i % 7 == 0 else f"text {i}" for i in rows]
+        tags = [None if i % 5 == 0 else [f"t{i}"] * (i % 3) for i in rows]
+        lists = {
+            "key": [f"key {i}" for i in rows],
+            "text": texts,
+            "tags": tags,
+            "n": list(rows),
+            "b": [None] * len(rows),
+        }
+        return pa.table(lists, pa.schema(columns))
+
+    with Index.create(path, fitted(name), items=pa.schema(columns), key="key") as index:
+        index.add(POOL[:40], items=items(0, 40))
+        index.remove(["key 1", "key 3", "key 39"])
+        index.add(POOL[40:45], items=items(40, 45))
+    return Forger(path)
 
 
 def sample(path, name):
@@ -262,10 +308,10 @@ def sample(path, name):
 
 
 # One of each kind of column and of symbols: with all of the zoo there were too few mutations of each.
-@pytest.mark.parametrize("name", FORGED)
-def test_forged_files_are_refused_or_searched(in_memory, name: str) -> None:
+@pytest.mark.parametrize(("name", "make"), [*((name, sample) for name in FORGED), ("signs", sample_of_items)])
+def test_forged_files_are_refused_or_searched(in_memory, name: str, make) -> None:
     random = np.random.default_rng(MUTATIONS)
-    forger = sample(in_memory / "index", name)
+    forger = make(in_memory / "index", name)
     opened = 0
     for _ in range(MUTATIONS // len(FORGED)):
         forge(forger, random)
@@ -367,3 +413,47 @@ def test_a_forged_header_is_refused(tiny, change, message: str) -> None:
     forger.write({name: len(text).to_bytes(8, "little") + text.encode() + payload})
     with pytest.raises(FormatError, match=message):
         Index.open(tiny, verify=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: m.update(features=["items", "wings"]), r"the index uses wings, which this antisparse .*upgrade"),
+        (lambda m: m.update(features=[]), "checksum"),
+        (lambda m: m.pop("features"), "checksum"),
+        (lambda m: m["items"].update(schema="?"), "schema of its items is not sound"),
+        (lambda m: m["items"].update(schema=""), "schema of its items is not sound"),
+        (lambda m: m["items"].update(key="text"), "a key is null"),
+        (lambda m: m["items"].update(key="nothing"), "not sound"),
+        (lambda m: m["items"].update(key_kind="integer"), "not sound"),
+        (lambda m: m["items"].update(key_kind="float"), "unknown kind"),
+        (lambda m: m["items"].update(key=None), "unknown kind"),
+        (lambda m: m["items"].update(vector=3), "what it says of items"),
+        (lambda m: m["segments"][0].update(items=None), "items of a segment are missing"),
+        (lambda m: m["segments"][0].update(items=m["segments"][1]["items"]), "does not match|belong|items"),
+        (lambda m: m["segments"][0].update(items=m["segments"][0]["codes"]), "not a sound Arrow file|damaged"),
+        (lambda m: m["segments"][0]["items"].update(file="../items-00000001-00000000.arrow"), "names the file"),
+    ],
+)
+def test_a_manifest_that_lies_about_items_is_refused(tmp_path, change, message: str) -> None:
+    forger = sample_of_items(tmp_path / "index", "signs")
+    manifest = json.loads(json.dumps(forger.manifest))
+    change(manifest)
+    forger.write(manifest=manifest)
+    with pytest.raises(FormatError, match=message):
+        Index.open(forger.path, verify=True)
+
+
+def test_a_key_that_stands_twice_is_found_by_verify(tmp_path) -> None:
+    schema, codec = pa.schema([("key", pa.string())]), fitted("signs")
+    with Index.create(tmp_path / "index", codec, items=schema, key="key") as index:
+        index.add(POOL[:3], items={"key": ["a", "b", "c"]})
+        index.remove("b")
+        index.add(POOL[3:5], items={"key": ["b", "d"]})
+        index.verify()
+    forger = Forger(tmp_path / "index")
+    manifest = json.loads(json.dumps(forger.manifest))
+    manifest["segments"][0] |= {"deleted": None, "deleted_rows": 0}
+    forger.write(manifest=manifest)
+    with pytest.raises(FormatError, match="a key twice"):
+        Index.open(tmp_path / "index", verify=True)

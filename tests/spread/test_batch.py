@@ -312,10 +312,3 @@ def test_the_environment_chooses_the_instruction_set(value: str | None, expected
 def test_a_solver_in_one_line() -> None:
     assert repr(SpreadSolver(A)) == "SpreadSolver(A: 12 x 30)"
     assert repr(SpreadSolver(block_frame(12, 30, 5, 0))) == "SpreadSolver(A: 12 x 30 in 3 blocks)"
-
-
-def test_import_is_light() -> None:
-    optional = ("matplotlib", "h5py", "pyarrow", "faiss", "typer")
-    code = f"import antisparse, sys; print([m for m in {optional} if m in sys.modules])"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert run.stdout.strip() == "[]"

@@ -1,19 +1,20 @@
 """What the commands of an index share: an index to read or to change, vectors and ids from files, progress."""
 
+import glob
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import finite, path_of
+from antisparse._arrays import finite, path_of, renamed
 from antisparse._files import open_regular
 from antisparse._progress import bar as progress_bar
-from antisparse.errors import FormatError, InputError, InputTypeError
+from antisparse.errors import FormatError, InputError, InputTypeError, MissingDependencyError
 
 if TYPE_CHECKING:
     from antisparse.index import Index
@@ -64,9 +65,105 @@ def read_part(path: str, part: str, name: str, column: str | None = None) -> Arr
     return array
 
 
+def read_source(path: str, part: str, name: str, column: str | None = None) -> Any:
+    """Vectors as an index takes them: an array, or, where it is a table, what reads it a batch at a time.
+
+    `-` is standard input: Arrow IPC, or .npy.
+    """
+    if path == "-":
+        return standard_input(name)
+    return path if is_table_path(path) else read_part(path, part, name, column)
+
+
+def is_table_path(path: str) -> bool:
+    """Whether a path means tables: files of Parquet, Arrow or ORC, a folder or a glob of them, an address."""
+    from antisparse.datasets.dataset import has_base
+    from antisparse.index.sources import FORMATS
+
+    if "://" in path or (glob.has_magic(path) and not os.path.lexists(path)):
+        return True
+    if not os.path.isdir(path):
+        return Path(path).suffix.lower() in FORMATS
+    return not has_base(Path(path)) and any(file.suffix.lower() in FORMATS for file in Path(path).rglob("*"))
+
+
+def standard_input(name: str) -> Any:
+    """A reader of record batches, or an iterator of arrays, from standard input."""
+    source: Any = sys.stdin.buffer
+    start = source.peek(8)[:8]
+    if start.startswith(b"\x93NUMPY"):
+        return npy_batches(source, name)
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise MissingDependencyError("Arrow IPC needs pyarrow: pip install 'antisparse[tables]'") from None
+    if start.startswith(b"ARROW1"):  # a file is a stream between its magic and its footer
+        source.read(8)
+    try:
+        return pa.ipc.open_stream(source)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        first = (str(error).splitlines() or [""])[0][:200]
+        raise FormatError(f"{name} -: standard input is neither Arrow IPC nor .npy ({first})") from None
+
+
+def npy_batches(source: BinaryIO, name: str) -> Iterator[Array]:
+    """The rows of an .npy file that comes through a pipe, some at a time."""
+    try:
+        version = np.lib.format.read_magic(source)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = read(source, max_header_size=10_000)
+    except (ValueError, EOFError, OSError) as error:
+        raise FormatError(f"{name} -: not a sound .npy file ({error})") from None
+    if dtype.kind not in "biuf" or len(shape) != 2 or fortran or not shape[1]:
+        raise FormatError(f"{name} -: .npy through a pipe must hold rows of numbers in C order, not {shape} of {dtype}")
+    width, left = shape[1] * dtype.itemsize, shape[0]
+    while left:
+        data = source.read(min(left, 4096) * width)
+        if len(data) % width or not data:
+            raise FormatError(f"{name} -: the .npy file ends before its {shape[0]} rows")
+        left -= len(data) // width
+        yield np.frombuffer(data, dtype).reshape(-1, shape[1])
+
+
+def read_queries(path: str, column: str | None, key: str | None) -> tuple[Array, Any]:
+    """Queries, and the column of their table that names them, if there is one."""
+    source = read_source(path, "query", "QUERIES", column)
+    if isinstance(source, np.ndarray):
+        if key is not None:
+            raise InputError(f"--query-key {key}: QUERIES {path} is no table, and has no columns")
+        return source, None
+    if isinstance(source, Iterator) and not hasattr(source, "read_next_batch"):
+        if key is not None:
+            raise InputError(f"--query-key {key}: QUERIES {path} is no table, and has no columns")
+        parts = list(source)
+        return np.concatenate(parts) if parts else np.zeros((0, 0)), None
+    import pyarrow as pa
+
+    from antisparse.index.sources import source_of
+    from antisparse.index.tables import vector_column, vectors_of
+
+    table = source_of(source, "QUERIES")
+    with renamed(vector="--column"):
+        vector = vector_column(table.schema, column)
+    batches = list(table.batches([vector] if key is None else [vector, key]))
+    if not batches:
+        raise InputError(f"QUERIES {path} has no rows")
+    keys = None if key is None else pa.chunked_array([batch.column(key) for batch in batches])
+    return np.concatenate([vectors_of(batch, vector) for batch in batches]), keys
+
+
+def read_keys(path: str, name: str) -> list[str]:
+    """Keys that are text, one a line."""
+    try:
+        with open_regular(path_of(path, name)) as (file, _):
+            return [line for line in file.read().decode("utf-8").splitlines() if line]
+    except UnicodeDecodeError:
+        raise FormatError(f"{name} {path} is not text with one key a line") from None
+
+
 def check_output(path: Path, name: str, inputs: Sequence[str | Path | None]) -> None:
     """Raise if writing to `path` would change an index, or what the command reads."""
-    from antisparse.datasets.dataset import part_files
+    from antisparse.datasets.dataset import has_base, part_files
 
     path_of(path, name)
     for above in Path(os.path.abspath(path)).resolve().parents:
@@ -75,8 +172,11 @@ def check_output(path: Path, name: str, inputs: Sequence[str | Path | None]) -> 
     if _is_index(path):
         raise InputError(f"{name} {path} is an index; choose another name")
     read: list[str | Path] = [given for given in inputs if given is not None]
-    for folder in filter(os.path.isdir, tuple(read)):
-        read += part_files(Path(folder)).values()
+    for given in tuple(read):
+        if os.path.isdir(given):
+            read += part_files(Path(given)).values() if has_base(Path(given)) else Path(given).rglob("*")
+        elif not os.path.lexists(given):
+            read += glob.glob(str(given), recursive=True)
     if os.path.exists(path) and any(os.path.exists(given) and os.path.samefile(path, given) for given in read):
         raise InputError(f"{name} {path} is what the command reads; choose another name")
 

@@ -6,13 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from antisparse._arrays import renamed
-from antisparse.cli._shared import check_output, on_terminal, read_part
+from antisparse.cli._shared import check_output, is_table_path, on_terminal, read_part, read_source
 from antisparse.learning.symbols import SYMBOLS
 
 _TRAIN = 100_000
 # What the arguments of `Index.build` are called here.
 _NAMES = {
     "X": "VECTORS",
+    "vector": "--column",
+    "key": "--key",
+    "columns": "--columns",
     "learn": "--learn",
     "n_bytes": "--bytes",
     "cells": "--cells",
@@ -22,15 +25,23 @@ _NAMES = {
 }
 
 
+VECTORS = (
+    "a file of vectors, or a folder whose base file is used; tables: a Parquet or Arrow file, a folder, a glob or an "
+    "address of such; - for Arrow IPC or .npy from standard input"
+)
+
+
 def add_build(commands: Any) -> None:
     """The command `build`."""
     parser = commands.add_parser(
         "build",
-        help="make an index of a file of vectors",
-        description="Learn codes from some of the vectors and make an index of all. The ids are the rows of the file. "
-        "The folder appears when it is whole.",
+        help="make an index of a file of vectors, or of tables",
+        description="Learn codes from some of the vectors and make an index of all. The ids are the rows of the file, "
+        "unless there is a key. The folder appears when it is whole.",
     )
-    parser.add_argument("vectors", metavar="VECTORS", help="a file of vectors, or a folder whose base file is used")
+    parser.add_argument("vectors", metavar="VECTORS", help=VECTORS)
+    parser.add_argument("--key", help="the column that is the key of every item: text, or integers")
+    parser.add_argument("--columns", help="the columns to keep beside the codes: text,lang")
     parser.add_argument("-o", "--out", type=Path, required=True, metavar="INDEX", help="the folder to make")
     parser.add_argument("--bytes", type=int, default=16, help="bytes of a code: all that is stored but the id (16)")
     parser.add_argument("--metric", choices=("l2", "cosine", "ip"), default="l2", help="what is nearest (l2)")
@@ -68,7 +79,9 @@ def _build(given: argparse.Namespace, command: str) -> int:
 
     check_new_path(given.out, "-o")
     check_output(given.out, "-o", ())
-    X = read_part(given.vectors, "base", "VECTORS", given.column)
+    X = read_source(given.vectors, "base", "VECTORS", given.column)
+    columns = None if given.columns is None else [name for name in given.columns.split(",") if name]
+    vector = given.column if given.vectors == "-" or is_table_path(given.vectors) else None
     learn = None if given.learn is None else read_part(given.learn, "learn", "--learn")
     with (
         renamed(**_NAMES),
@@ -77,6 +90,9 @@ def _build(given: argparse.Namespace, command: str) -> int:
             given.bytes,
             path=given.out,
             metric=given.metric,
+            vector=vector,
+            key=given.key,
+            columns=columns,
             cells=given.cells,
             symbols=given.symbols,
             effort=given.effort,
@@ -88,7 +104,7 @@ def _build(given: argparse.Namespace, command: str) -> int:
             n_threads=given.threads,
         ) as index,
     ):
-        made = {"trained": min(given.train, len(X if learn is None else learn)), **index.stats()}
+        made = {"trained": min(given.train, len(index if learn is None else learn)), **index.stats()}
     if given.json:
         print(json.dumps({"command": command, "index": str(given.out), **made}, indent=2))
     else:

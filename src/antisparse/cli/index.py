@@ -4,7 +4,7 @@ import argparse
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
@@ -18,10 +18,15 @@ from antisparse.cli._shared import (
     on_terminal,
     open_index,
     read_ids,
-    read_part,
+    read_keys,
+    read_source,
     whole_numbers,
 )
+from antisparse.cli.build import VECTORS
 from antisparse.errors import FormatError, InputError, InputTypeError
+
+if TYPE_CHECKING:
+    from antisparse.index import Index
 
 
 def add_index(commands: Any) -> None:
@@ -29,7 +34,7 @@ def add_index(commands: Any) -> None:
     parser = _command(
         commands, _add, "add", "add vectors to an index", "Add vectors to an index, all of them or, if it fails, none."
     )
-    parser.add_argument("vectors", metavar="VECTORS", help="a file of vectors, or a folder whose base file is used")
+    parser.add_argument("vectors", metavar="VECTORS", help=VECTORS)
     parser.add_argument(
         "--ids", metavar="FILE", help="their ids: .npy, or text with one a line; by default they go on from the largest"
     )
@@ -42,7 +47,9 @@ def add_index(commands: Any) -> None:
         "remove vectors from an index",
         "Remove vectors by id, all or, if one is not there, none.",
     )
-    parser.add_argument("ids", metavar="IDS", nargs="+", help="ids, or files of ids: .npy, or text with one a line")
+    parser.add_argument(
+        "ids", metavar="IDS", nargs="+", help="ids or keys, or files of them: .npy, or text with one a line"
+    )
     _command(commands, _info, "info", "say what is in an index", "Say what is in an index.")
     _command(
         commands,
@@ -72,13 +79,16 @@ def _add(given: argparse.Namespace, command: str) -> int:
     from antisparse.index.build import in_batches, with_bar
 
     thread_count(given.threads, "--threads")
-    X = read_part(given.vectors, "base", "VECTORS", given.column)
+    X = read_source(given.vectors, "base", "VECTORS", given.column)
+    vector = given.column if not isinstance(X, np.ndarray) else None
     ids = None if given.ids is None else read_ids(given.ids, "--ids")
-    if ids is not None and len(ids) != len(X):
+    if ids is not None and isinstance(X, np.ndarray) and len(ids) != len(X):
         raise InputError(f"--ids {given.ids} has {len(ids)} ids for {len(X)} vectors")
-    with changing(given.index, given.threads) as index, renamed(X="VECTORS"):
-        check_columns(X, "VECTORS", index.codec.input_dimension)
-        added = index.add(with_bar(in_batches(X), len(X), on_terminal()), ids)
+    with changing(given.index, given.threads) as index, renamed(X="VECTORS", ids="--ids", vector="--column"):
+        if isinstance(X, np.ndarray):
+            check_columns(X, "VECTORS", index.codec.input_dimension)
+            X = with_bar(in_batches(X), len(X), on_terminal())
+        added = index.add(X, ids, vector=vector, progress=on_terminal())
         n = len(index)
     content = {"added": len(added), "first_id": None, "last_id": None, "vectors": n}
     said = f"added no vectors to {n:,}"
@@ -90,12 +100,21 @@ def _add(given: argparse.Namespace, command: str) -> int:
 
 
 def _remove(given: argparse.Namespace, command: str) -> int:
-    ids = np.concatenate([_ids(word) for word in given.ids])
     with changing(given.index) as index:
+        schema = index.snapshot.schema
+        if schema is not None and schema.key_is_text:
+            ids: Any = [key for word in given.ids for key in _keys(index, word)]
+        else:
+            ids = np.concatenate([_ids(word) for word in given.ids])
         index.remove(ids)
         n = len(index)
     _say(given, command, {"removed": len(ids), "vectors": n}, f"removed {_count(len(ids))}: now {n:,}")
     return 0
+
+
+def _keys(index: "Index", word: str) -> list[str]:
+    """A key, or the keys in a file."""
+    return read_keys(word, "IDS") if word not in index and os.path.isfile(word) else [word]
 
 
 def _ids(word: str) -> Any:

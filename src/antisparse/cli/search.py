@@ -11,7 +11,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from antisparse._arrays import integer, thread_count
+from antisparse._arrays import integer, renamed, thread_count
 from antisparse.cli._shared import (
     Array,
     bar,
@@ -20,17 +20,18 @@ from antisparse.cli._shared import (
     check_vectors,
     open_index,
     read_ids,
+    read_keys,
     read_part,
+    read_queries,
 )
-from antisparse.errors import InputError, InputTypeError, MissingDependencyError
+from antisparse.cli.results import SUFFIXES, Results, outputs, parquet
+from antisparse.errors import InputError, InputTypeError
 
 if TYPE_CHECKING:
     from antisparse.index import Index
 
 _CHUNK_QUERIES = 1024
-_SHOWN_QUERIES, _SHOWN_RESULTS = 10, 5
 _RECALLS, _ALL = (1, 10, 100), 10
-_SUFFIXES = (".npy", ".parquet", ".json")
 
 
 def add_search(commands: Any) -> None:
@@ -46,11 +47,19 @@ def add_search(commands: Any) -> None:
         "--out",
         type=Path,
         metavar="FILE",
-        help="write the results: NAME.npy (ids, and NAME.distances.npy), NAME.parquet or NAME.json",
+        help="write the results: NAME.npy (ids, and NAME.distances.npy), .parquet, .json, .jsonl (JSON Lines) or .csv",
     )
     parser.add_argument(
-        "--filter", metavar="FILE", help="search these ids alone: .npy of ids or of bool, or text with one a line"
+        "--filter",
+        metavar="FILE",
+        help="search these ids or keys alone: .npy of ids or of bool, or text with one id or key a line",
     )
+    parser.add_argument(
+        "--filter-expr",
+        metavar="TEXT",
+        help="search the items alone of which this is true: lang = 'en' and year >= 2020",
+    )
+    parser.add_argument("--query-key", metavar="COLUMN", help="the column of QUERIES that names them in the results")
     parser.set_defaults(run=_search)
     parser = commands.add_parser(
         "eval",
@@ -95,20 +104,35 @@ def _probes(text: str) -> int | str:
 def _search(given: argparse.Namespace, command: str) -> int:
     if given.out is not None:
         _check_output(given.out)
-        for file in _outputs(given.out):
+        for file in outputs(given.out):
             check_output(file, "-o", [given.queries, given.filter, given.rerank])
-    options = {} if given.filter is None else {"filter": read_ids(given.filter, "--filter")}
     with _open(given) as index:
-        distances, ids = _find(index, _queries(given, index), given, options)
-    content = {"command": command, "queries": len(ids), "k": given.k}
+        schema = index.snapshot.schema
+        options: dict[str, Any] = {}
+        if given.filter is not None and given.filter_expr is not None:
+            raise InputError("--filter and --filter-expr say two things; give one")
+        if given.filter_expr is not None:
+            options["filter"] = given.filter_expr
+        elif given.filter is not None:
+            read = read_keys if schema is not None and schema.key_is_text else read_ids
+            options["filter"] = read(given.filter, "--filter")
+        Q, keys = _queries(given, index)
+        with renamed(filter="--filter-expr"):
+            distances, ids = _find(index, Q, given, options)
+        found = None
+        if schema is not None or keys is not None:
+            from antisparse.index.tables import answers
+
+            found = answers(index.snapshot, distances, ids, keys)
+    results = Results(distances, ids, {"command": command, "queries": len(ids), "k": given.k}, found)
     if given.out is not None:
-        files = [str(file) for file in _write(given.out, distances, ids, content)]
+        files = [str(file) for file in results.write(given.out)]
         said = f"ids and distances of {len(ids):,} queries, {given.k} each: {', '.join(files)}"
-        print(json.dumps(content | {"files": files}, indent=2) if given.json else said)
+        print(json.dumps(results.content | {"files": files}, indent=2) if given.json else said)
     elif given.json:
-        print(_dumps(content, distances, ids))
+        print(results.dumps())
     else:
-        _show(distances, ids)
+        results.show()
     return 0
 
 
@@ -119,7 +143,7 @@ def _eval(given: argparse.Namespace, command: str) -> int:
     if truth.dtype.kind not in "iu":
         raise InputTypeError(f"TRUTH {given.truth} has dtype {truth.dtype}; it holds ids, which are integers")
     with _open(given) as index:
-        Q = _queries(given, index)
+        Q, _ = _queries(given, index)
         if len(truth) != len(Q) or not len(Q):
             raise InputError(
                 f"TRUTH has {len(truth)} rows for {len(Q)} queries; it needs one a query, and at least one"
@@ -147,11 +171,11 @@ def _open(given: argparse.Namespace) -> "Index":
     return open_index(given.index, threads=given.threads)
 
 
-def _queries(given: argparse.Namespace, index: "Index") -> Array:
-    Q = read_part(given.queries, "query", "QUERIES", given.column)
+def _queries(given: argparse.Namespace, index: "Index") -> tuple[Array, Any]:
+    Q, keys = read_queries(given.queries, given.column, getattr(given, "query_key", None))
     check_columns(Q, "QUERIES", index.codec.input_dimension)
     check_vectors(Q, "QUERIES", index.metric, range(len(Q)))
-    return Q
+    return Q, keys
 
 
 def _find(index: "Index", Q: Array, given: argparse.Namespace, options: dict[str, Any]) -> tuple[Array, Array]:
@@ -172,78 +196,11 @@ def _find(index: "Index", Q: Array, given: argparse.Namespace, options: dict[str
 
 def _check_output(path: Path) -> None:
     """Say what is wrong with it before the work, not after it."""
-    if path.suffix.lower() not in _SUFFIXES:
-        raise InputError(f"-o {path}: its suffix must be one of {', '.join(_SUFFIXES)}")
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError(f"-o {path}: its suffix must be one of {', '.join(SUFFIXES)}")
     if not os.path.isdir(path.parent):
         raise InputError(f"-o {path}: there is no folder {path.parent}; make it first")
     if os.path.isdir(path):
         raise InputError(f"-o {path}: it is a folder")
     if path.suffix.lower() == ".parquet":
-        _pyarrow()
-
-
-def _outputs(path: Path) -> list[Path]:
-    """The files that the results go to."""
-    return [path, path.with_suffix(".distances.npy")] if path.suffix.lower() == ".npy" else [path]
-
-
-def _write(path: Path, distances: Array, ids: Array, content: dict[str, Any]) -> list[Path]:
-    """Write the results whole or not at all; returns the files."""
-    from antisparse._files import replacing
-    from antisparse.datasets import write_vectors
-
-    suffix = path.suffix.lower()
-    if suffix == ".npy":
-        files = _outputs(path)
-        write_vectors(files[1], distances)
-        write_vectors(path, ids)
-        return files
-    with replacing(path) as temporary:
-        if suffix == ".json":
-            temporary.write_text(_dumps(content, distances, ids) + "\n", encoding="utf-8")
-        else:
-            _write_parquet(temporary, {"ids": ids, "distances": distances})
-    return [path]
-
-
-def _write_parquet(path: Path, columns: dict[str, Array]) -> None:
-    """A row a query; each column holds lists of k."""
-    pa, pq = _pyarrow()
-    lists = {
-        name: pa.FixedSizeListArray.from_arrays(pa.array(values.reshape(-1)), values.shape[1])
-        for name, values in columns.items()
-    }
-    pq.write_table(pa.table(lists), path, write_page_checksum=True)
-
-
-def _pyarrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingDependencyError("Parquet files need pyarrow: pip install 'antisparse[parquet]'") from None
-    return pyarrow, pyarrow.parquet
-
-
-def _dumps(content: dict[str, Any], distances: Array, ids: Array) -> str:
-    """JSON with all results. It knows no infinity: where nothing was found, the distance is null."""
-    there = ids >= 0
-    rows = [
-        [value if found else None for value, found in zip(*row, strict=True)]
-        for row in zip(distances.tolist(), there.tolist(), strict=True)
-    ]
-    return json.dumps(content | {"ids": ids.tolist(), "distances": rows})
-
-
-def _show(distances: Array, ids: Array) -> None:
-    table = Table("query", "ids", "distances")
-    for row in range(min(len(ids), _SHOWN_QUERIES)):
-        there = [at for at in range(min(ids.shape[1], _SHOWN_RESULTS)) if ids[row, at] >= 0]
-        found = "  ".join(str(ids[row, at]) for at in there)
-        table.add_row(str(row), found, "  ".join(f"{distances[row, at]:.4g}" for at in there))
-    Console().print(table)
-    if len(ids) > _SHOWN_QUERIES or ids.shape[1] > _SHOWN_RESULTS:
-        rows, columns = min(len(ids), _SHOWN_QUERIES), min(ids.shape[1], _SHOWN_RESULTS)
-        print(
-            f"{rows} of {len(ids):,} queries, {columns} of {ids.shape[1]:,} results each; -o FILE or --json gives all"
-        )
+        parquet()

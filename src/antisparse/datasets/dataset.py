@@ -123,12 +123,22 @@ def write_dataset(path: str | os.PathLike[str], dataset: Dataset, *, distances: 
         write_hdf5(temporary, arrays)
 
 
+def has_base(folder: Path) -> bool:
+    """Whether a folder has a base file, and so is a data set."""
+    return any(_part(file) in _PARTS["base"] for file in folder.iterdir() if file.suffix.lower() in SUFFIXES)
+
+
+def _part(file: Path) -> str:
+    """What the name of a file says it is."""
+    return file.stem.lower().rpartition("_")[2]
+
+
 def part_files(folder: Path) -> dict[str, Path]:
     """The file of each part."""
     known = [file for file in sorted(folder.iterdir()) if file.suffix.lower() in SUFFIXES and file.name[0] != "."]
     files = {}
     for part, names in _PARTS.items():
-        found = [file for file in known if file.stem.lower().rpartition("_")[2] in names]
+        found = [file for file in known if _part(file) in names]
         if len(found) > 1:
             raise FormatError(f"{folder}: {' and '.join(f.name for f in found)} are both {part}; keep one")
         if found:

@@ -21,6 +21,7 @@ from antisparse._arrays import (
     shown,
     thread_count,
 )
+from antisparse._containers import has_named_columns
 from antisparse.codec.codec import Codec
 from antisparse.codes import Codes
 from antisparse.errors import InputError, InputTypeError
@@ -71,8 +72,9 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """The vectors to learn from, prepared for the metric: float32 where they have no more precision than that."""
         # Rows of an array are drawn first: it may be memory-mapped, and most of it is then never read.
         rows = None
+        if not has_named_columns(X):
+            X = plain_array(X, "X")
         if isinstance(X, np.ndarray) and X.ndim == 2:
-            plain_array(X, "X")  # nothing in it is masked, drawn or not
             rows = self._sample(len(X), random)
         drawn = X if rows is None else X[rows]
         if isinstance(drawn, np.ndarray) and drawn.dtype == np.float16:
@@ -116,8 +118,15 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if not fit and plain and X.shape[1] == self.codec_.input_dimension and not hasattr(self, "feature_names_in_"):
             return np.asarray(X)  # scikit-learn's checks would read all of it
         given = plain_array(X, "X")
+        if not has_named_columns(X):
+            X = given
         if given.dtype.kind in "mM" or (given.dtype.kind == "f" and given.dtype.itemsize > 8):
             real_array(given, "X", 2)  # what scikit-learn would take for numbers
+        if given.ndim != 2:  # scikit-learn would print all of it
+            raise InputError(
+                f"X has shape {given.shape}; expected 2 dimensions. Reshape your data: a single vector is "
+                "X.reshape(1, -1)"
+            )
         try:
             array: npt.NDArray[Any] = validate_data(
                 self,

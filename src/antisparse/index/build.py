@@ -14,10 +14,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import integer, real_array
+from antisparse._arrays import integer, optional_name, real_array, texts
 from antisparse._files import TEMPORARY, sync_folder
 from antisparse._progress import bar
 from antisparse.errors import InputError, StorageError
+from antisparse.index.item_schema import ItemSchema
+from antisparse.index.sources import TableSource, is_source, source_of
+from antisparse.index.tables import vector_column, vectors_of
 
 Array = npt.NDArray[Any]
 
@@ -79,9 +82,69 @@ class Source:
 
         return cls(np.concatenate(first)[:train], "X", None, chain(first, X))
 
+    @classmethod
+    def of_table(cls, made: "TableToBuild", train: int, learn: Any, random: np.random.RandomState) -> "Source":
+        """From a table that is read by batches: twice, to draw what is learned from, or once, if it can be no more."""
+        table, vector, total = made.table, made.vector, made.table.total
+        batches = table.batches(made.columns)
+        if learn is not None:
+            apart = real_array(learn, "learn", 2)
+            if not len(apart):
+                raise InputError("learn has no rows; an index is learned from vectors")
+            return cls(apart, "learn", total, made.given(batches))
+        first: list[Any] = []
+        parts: list[Array] = []
+        if total is None:
+            while sum(map(len, parts)) < train and (batch := next(batches, None)) is not None:
+                first.append(batch)
+                parts.append(vectors_of(batch, vector))
+        else:
+            rows = np.arange(total) if total <= train else np.sort(random.choice(total, train, replace=False))
+            at = 0
+            for batch in table.batches([vector]):
+                mine = rows[np.searchsorted(rows, at) : np.searchsorted(rows, at + len(batch))] - at
+                at += len(batch)
+                if len(mine):
+                    parts.append(vectors_of(batch, vector)[mine])
+        if not sum(map(len, parts)):
+            raise InputError("X has no rows; an index is learned from vectors")
+        if len({part.shape[1] for part in parts}) > 1:
+            raise InputError(f"X has vectors of different lengths in column {vector!r}; all must have the same")
+        return cls(np.concatenate(parts)[:train], "X", total, made.given(chain(first, batches)))
+
     def shown(self, progress: bool) -> Iterator[Array]:
         """The batches, with a progress bar."""
         return with_bar(self.batches, self.total, progress)
+
+
+@dataclass(frozen=True)
+class TableToBuild:
+    """A table to make an index of: its column of vectors, and what is kept of the others, if anything is."""
+
+    table: TableSource
+    vector: str
+    schema: ItemSchema | None
+
+    @classmethod
+    def of(cls, X: Any, vector: str | None, key: str | None, columns: Any) -> "TableToBuild | None":
+        """None if it is an array: a table in memory is one, unless one of its columns is named."""
+        if vector is key is columns is None and not is_source(X):
+            return None
+        table = source_of(X, "X")
+        name = vector_column(table.schema, optional_name(vector, "vector"))
+        kept = () if columns is None else texts(columns, "columns")
+        return cls(table, name, ItemSchema.of(table.schema, key, kept, name) if key is not None or kept else None)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are read."""
+        if self.schema is None:
+            return [self.vector]
+        return [self.vector, *([] if self.schema.key is None else [self.schema.key]), *self.schema.columns]
+
+    def given(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """Batches as an index takes them: vectors alone, if it keeps nothing else."""
+        return (vectors_of(batch, self.vector) if self.schema is None else batch for batch in batches)
 
 
 def in_batches(X: Array) -> Iterator[Array]:

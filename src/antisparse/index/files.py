@@ -19,7 +19,7 @@ from antisparse._files import open_regular
 from antisparse.errors import FormatError
 
 Arrays = dict[str, npt.NDArray[Any]]
-_DTYPES = {"U8": np.uint8, "I64": np.int64, "U32": np.uint32, "F32": np.float32}
+_DTYPES = {"U8": np.uint8, "I64": np.int64, "U32": np.uint32, "U64": np.uint64, "F32": np.float32}
 _CODES = {np.dtype(dtype): code for code, dtype in _DTYPES.items()}
 _MOST_HEADER = 1 << 20
 _ALIGNED = 64
@@ -78,17 +78,20 @@ def _in_memory(file: BinaryIO, size: int) -> memoryview:
     return view.toreadonly()
 
 
+def mapped(path: Path, size: int, memory: bool) -> mmap.mmap | memoryview | bytes:
+    """The bytes of a file of the size that the manifest says: memory-mapped, or read into memory."""
+    with open_sized(path, size) as file:
+        if memory:
+            return _in_memory(file, size)
+        return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) if size else b""
+
+
 class ArrayFile:
     """A safetensors file, its header checked: memory-mapped, its arrays not yet read, or `memory` read into memory."""
 
     def __init__(self, path: Path, size: int, header_crc32: int, memory: bool = False) -> None:
         self.path = path
-        self._map: mmap.mmap | memoryview | bytes = b""
-        with open_sized(path, size) as file:
-            if memory:
-                self._map = _in_memory(file, size)
-            elif size:
-                self._map = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+        self._map = mapped(path, size, memory)
         length = int.from_bytes(self._map[:8], "little")
         if size < 8 or length > min(size - 8, _MOST_HEADER):
             raise FormatError(f"{path} is truncated, or not a safetensors file")

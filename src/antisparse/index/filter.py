@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from antisparse._arrays import plain_array
+from antisparse._arrays import filter_array
 from antisparse.errors import InputTypeError
+from antisparse.index.expression import Expression
+from antisparse.index.item_schema import pyarrow
 from antisparse.index.segment import Segment
 from antisparse.scan.columns import Columns, Ids
 
@@ -31,29 +33,58 @@ class FilteredPart:
         return np.where((self.columns.ids[at] == ids) & (ids >= 0), at, -1)
 
 
-def filtered(segments: tuple[Segment, ...], allowed: Any) -> list[FilteredPart]:
-    """What is left of segments: some ids left out, or a few codes apart.
+def allowed_places(segments: tuple[Segment, ...], allowed: Any) -> list[Ids]:
+    """The places of each segment that a filter allows, ascending.
 
     Parameters
     ----------
     segments : tuple of Segment
-    allowed : array of ids, or of bool
+    allowed : Expression, array of ids, or of bool
         These alone may be found; the entry i of a mask says whether id i may, and ids beyond it may not.
     """
-    array = plain_array(allowed, "filter")
+    if isinstance(allowed, Expression):
+        return [_matching(segment, allowed) for segment in segments]
+    array = filter_array(allowed, "filter")
     if array.ndim != 1 or not (array.dtype.kind in "biu" or not len(array)):
         raise InputTypeError("filter must be a 1-dimensional array of ids or of bool")
-    parts = []
+    found = []
     for segment in segments:
         if array.dtype == bool:
             live = segment.live_places()
             names = segment.ids[live]
             inside = names < len(array)
             live = live[inside]
-            places = live[array[names[inside]]]
+            found.append(live[array[names[inside]]])
         else:
-            found = segment.find(np.unique(array.astype(np.int64)))
-            places = np.sort(found[found >= 0])
+            places = segment.find(np.unique(array.astype(np.int64)))
+            found.append(np.sort(places[places >= 0]))
+    return found
+
+
+def _matching(segment: Segment, expression: Expression) -> Ids:
+    """The places of live codes whose items an expression is true of."""
+    places, rows = segment.order.astype(np.int64), np.zeros(segment.rows, bool)
+    if segment.items is None:  # nothing is stored beside the ids
+        rows[:] = expression.rows(lambda _: pyarrow().array(segment.ids[places]), segment.rows)
+    else:
+        at = 0
+        for batch in segment.items.batches():
+            part = slice(at, at + batch.num_rows)
+
+            def column(name: str, batch: Any = batch, part: slice = part) -> Any:
+                stored = name in batch.schema.names
+                return batch.column(name) if stored else pyarrow().array(segment.ids[places[part]])
+
+            rows[part] = expression.rows(column, batch.num_rows)
+            at += batch.num_rows
+    matching = np.sort(places[rows])
+    return matching[~np.isin(matching, segment.deleted)] if len(segment.deleted) else matching
+
+
+def filtered(segments: tuple[Segment, ...], allowed: list[Ids]) -> list[FilteredPart]:
+    """What is left of segments: some ids left out, or a few codes apart. `allowed` are the places of each."""
+    parts = []
+    for segment, places in zip(segments, allowed, strict=True):
         if not len(places):
             continue
         if _DENSE * len(places) < segment.rows:

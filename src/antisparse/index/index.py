@@ -1,7 +1,6 @@
 """The index: codes by id, in memory or in a folder; the small face of snapshots and their writer (docs/index.md)."""
 
 import os
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -11,15 +10,27 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import Float64Array, boolean, folder_of, integer, renamed, thread_count
+from antisparse._arrays import (
+    Float64Array,
+    boolean,
+    folder_of,
+    integer,
+    optional_name,
+    random_numbers,
+    renamed,
+    thread_count,
+)
 from antisparse.codec.codec import Codec, codec_of
 from antisparse.codec.queries import Method, Query
 from antisparse.codes import Codes
 from antisparse.errors import InputError, UnsupportedError
-from antisparse.index.build import Source, appearing, cell_count, check_new_path
+from antisparse.index.build import Source, TableToBuild, appearing, cell_count, check_new_path
+from antisparse.index.incoming import Incoming, Part
+from antisparse.index.item_schema import ItemSchema
 from antisparse.index.manifest import read_manifest
 from antisparse.index.snapshot import Originals, Snapshot, distinct, id_array
 from antisparse.index.store import FolderStore, MemoryStore
+from antisparse.index.tables import answers
 from antisparse.index.writer import Writer
 from antisparse.metrics import MetricName
 from antisparse.scan.columns import Ids
@@ -58,6 +69,9 @@ class Index:
         path: str | Path | None = None,
         metric: MetricName = "l2",
         ids: Any = None,
+        vector: str | None = None,
+        key: str | None = None,
+        columns: Any = None,
         cells: int | Literal["auto"] = "auto",
         symbols: str = "auto",
         effort: Literal[1, 2, 3] = 2,
@@ -72,8 +86,10 @@ class Index:
 
         Parameters
         ----------
-        X : array of shape (n, d), or iterator of such arrays
-            May be memory-mapped. Of an iterator the first `train` vectors are learned from.
+        X : array of shape (n, d), iterator of such arrays, or table
+            May be memory-mapped. Of an iterator the first `train` vectors are learned from. A table is one of Arrow,
+            pandas or polars, a `pyarrow.dataset`, a reader of record batches, or files of tables: a path, several, a
+            folder, a glob, an address such as "s3://...". Files are read a batch at a time.
         n_bytes : int
             All that is stored of a vector but its id.
         path : path, optional
@@ -81,6 +97,12 @@ class Index:
         metric : {"l2", "cosine", "ip"}
         ids : array of int, optional
             By default the numbers of the rows.
+        vector : str, optional
+            The column of the table that holds vectors; by default the only one that can.
+        key : str, optional
+            The column that is the key of every item: text, or integers, which are then the ids.
+        columns : sequence of str, optional
+            The columns to keep beside the codes.
         cells : int or "auto"
             Cells, of which a search may visit a few (`probes`); their number takes one or two of the bytes. "auto":
             what has the most recall below a million vectors, and about the square root of their number beyond.
@@ -103,7 +125,12 @@ class Index:
         place = None if path is None else folder_of(path)
         if place is not None:
             check_new_path(place)
-        source = Source.of(X, integer(train, "train", 1), learn)
+        table, most = TableToBuild.of(X, vector, key, columns), integer(train, "train", 1)
+        if table is None:
+            source = Source.of(X, most, learn)
+        else:
+            source = Source.of_table(table, most, learn, random_numbers(random_state))
+        schema = None if table is None else table.schema
         if ids is not None:  # what is wrong with them is said before the work
             ids = id_array(ids, "ids")
             distinct(ids)
@@ -124,10 +151,10 @@ class Index:
         with renamed(X=source.name):
             encoder.fit(source.train)
         if place is None:
-            index = cls.create(None, encoder, n_threads=n_threads)
+            index = cls._made(None, encoder, n_threads, schema)
             index.add(source.shown(progress), ids)
             return index
-        with appearing(place) as folder, cls.create(folder, encoder, n_threads=n_threads) as index:
+        with appearing(place) as folder, cls._made(folder, encoder, n_threads, schema) as index:
             index.add(source.shown(progress), ids)
         return cls.open(place, n_threads=n_threads)
 
@@ -138,6 +165,8 @@ class Index:
         codec: Any,
         *,
         metric: MetricName | None = None,
+        items: Any = None,
+        key: str | None = None,
         n_threads: int | None = None,
     ) -> Self:
         """A new index without codes.
@@ -150,12 +179,21 @@ class Index:
             What is done to an encoder later does not reach the index. Its cells are those of the index.
         metric : {"l2", "cosine", "ip"}, optional
             Checked against the codec, which knows it.
+        items : pyarrow.Schema, optional
+            The columns to keep beside the codes: a text, a category, a date.
+        key : str, optional
+            The one of these that is the key of every item: text, or integers, which are then the ids.
         """
         fitted = codec_of(codec, metric)
         thread_count(n_threads)
+        return cls._made(path, fitted, n_threads, ItemSchema.declared(items, key))
+
+    @classmethod
+    def _made(cls, path: Any, codec: Any, n_threads: int | None, schema: ItemSchema | None) -> Self:
+        fitted = codec_of(codec, None)
         if path is None:
-            return cls(MemoryStore(), Snapshot(Searcher(fitted)), n_threads)
-        return cls(*FolderStore.create(folder_of(path), fitted), n_threads)
+            return cls(MemoryStore(), Snapshot(Searcher(fitted), schema=schema), n_threads)
+        return cls(*FolderStore.create(folder_of(path), fitted, schema=schema), n_threads)
 
     @classmethod
     def open(
@@ -199,7 +237,9 @@ class Index:
     def save(self, path: str | Path) -> None:
         """Write the index, such as one in memory, to a folder that does not exist or is empty."""
         snapshot = self.snapshot
-        store, _ = FolderStore.create(folder_of(path), snapshot.codec, snapshot.segments, snapshot.next_id)
+        store, _ = FolderStore.create(
+            folder_of(path), snapshot.codec, snapshot.segments, snapshot.next_id, snapshot.schema
+        )
         store.close()
 
     def __enter__(self) -> Self:
@@ -239,9 +279,12 @@ class Index:
         return len(self.snapshot)
 
     def __contains__(self, value: object) -> bool:
+        snapshot = self.snapshot
+        if isinstance(value, str) and snapshot.schema is not None and snapshot.schema.key_is_text:
+            return bool(snapshot.find_keys([value])[0] >= 0)
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < 2**63:
             return False
-        return bool(self.snapshot.contains(np.array([value], np.int64)).all())
+        return bool(snapshot.contains(np.array([value], np.int64)).all())
 
     def __repr__(self) -> str:
         store = self._writer.store
@@ -255,8 +298,9 @@ class Index:
                 "read_only=True)"
             )
         snapshot = self.snapshot
-        ids = snapshot.ids
-        return _from_codes, (self.codec, snapshot.codes(ids), ids, snapshot.next_id, self.n_threads)
+        ids, schema = snapshot.ids, snapshot.schema
+        items = None if schema is None else snapshot.items(ids)
+        return _from_codes, (self.codec, snapshot.codes(ids), ids, snapshot.next_id, self.n_threads, schema, items)
 
     @property
     def ids(self) -> Ids:
@@ -287,11 +331,16 @@ class Index:
         }
 
     def codes(self, ids: Any) -> Codes:
-        """The code rows of some ids."""
+        """The code rows of some ids, or keys."""
         return self.snapshot.codes(ids)
 
+    def items(self, keys: Any = None) -> Any:
+        """The items of some keys, or ids, in their order as an Arrow table; by default all, in the order of ids."""
+        snapshot = self.snapshot
+        return snapshot.items(snapshot.ids if keys is None else snapshot.ids_of(keys, "keys"))
+
     def reconstruct(self, ids: Any) -> Float64Array:
-        """The vectors that the codes of some ids stand for."""
+        """The vectors that the codes of some ids, or keys, stand for."""
         snapshot = self.snapshot
         return snapshot.codec.decode(snapshot.codes(ids), n_threads=self.n_threads)
 
@@ -301,46 +350,39 @@ class Index:
         """Changes within are made at its end, all or, if an error leaves it, none. Searches within do not see them."""
         return self._writer.batch(self)  # no generator around it, which an interrupt might leave before its end
 
-    def add(self, X: Any, ids: Any = None) -> Ids:
+    def add(
+        self, X: Any, ids: Any = None, *, items: Any = None, vector: str | None = None, progress: bool = False
+    ) -> Ids:
         """Add vectors (n, d), or an iterator of such arrays; returns their ids.
 
         Ids are distinct, not negative, and not yet there; by default they go on from the largest ever used. With an
         iterator, memory holds about a million codes at a time, and all are added at once, at the end.
+
+        To an index that keeps items, add tables of any kind that `build` takes, which have the column of vectors (the
+        same as before, or `vector`), the key and all columns that are kept, or an iterator of such; or vectors, and as
+        `items` a table of the rest.
         """
-        given = None if ids is None else id_array(ids, "ids")
-        if not isinstance(X, Iterator):
-            return self._writer.add([(self._encode(X), given)])[0]
-        done = self._writer.add(self._parts(X, given))
+        incoming = Incoming(self.codec, self.snapshot.schema, self.n_threads, optional_name(vector, "vector"))
+        done = self._writer.add(incoming.parts(X, ids, items, boolean(progress, "progress")))
         return np.concatenate([np.zeros(0, np.int64), *done])
 
-    def _parts(self, X: Iterator[Any], given: Ids | None) -> Iterator[tuple[Codes, Ids | None]]:
-        """The code rows of an iterator of arrays, each with its ids."""
-        at = 0
-        for part in X:
-            rows = self._encode(part, at)
-            mine = None if given is None else given[at : at + len(rows)]
-            if given is not None and len(given) < at + len(rows):
-                raise InputError(f"ids has {len(given)} entries, but X has more vectors")
-            yield rows, mine
-            at += len(rows)
-        if given is not None and at != len(given):
-            raise InputError(f"ids has {len(given)} entries, but X has {at} vectors")
-
-    def add_codes(self, codes: Any, ids: Any = None) -> Ids:
-        """Add code rows that the codec made elsewhere."""
+    def add_codes(self, codes: Any, ids: Any = None, *, items: Any = None) -> Ids:
+        """Add code rows that the codec made elsewhere, and their items."""
         rows = self.codec.check_codes(codes, "codes")
-        return self._writer.add([(rows, None if ids is None else id_array(ids, "ids"))])[0]
+        part = self._incoming.with_items(rows, None if ids is None else id_array(ids, "ids"), items)
+        return self._writer.add([part])[0]
 
     def remove(self, ids: Any) -> None:
-        """Remove the vectors of some ids, all of which must be there."""
-        self._writer.remove(id_array(ids, "ids"))
+        """Remove the vectors of some ids, or keys, all of which must be there."""
+        self._writer.remove(lambda snapshot: snapshot.ids_of(ids, "ids"))
 
-    def update(self, X: Any, ids: Any) -> None:
-        """Replace the vectors of some ids, all of which must be there."""
-        rows, wanted = self._encode(X), id_array(ids, "ids")
-        if len(wanted) != len(rows):
-            raise InputError(f"ids has {len(wanted)} entries for {len(rows)} vectors")
-        self._writer.update(rows, wanted)
+    def update(self, X: Any, ids: Any = None, *, items: Any = None) -> None:
+        """Replace the vectors of some ids, or keys, all of which must be there.
+
+        Their items stay, unless `items` replaces them, too; a table replaces both, and its keys say whose.
+        """
+        rows, whose, table = self._incoming.replacement(X, ids, items)
+        self._writer.update(rows, lambda snapshot: snapshot.ids_of(whose, "ids"), table)
 
     def compact(self) -> None:
         """Make all segments one, without what was deleted."""
@@ -350,8 +392,9 @@ class Index:
         """Read everything that is on the disk and compare it with its checksums; FormatError if it is damaged."""
         self._writer.store.verify()
 
-    def _encode(self, X: Any, first_row: int = 0) -> Codes:
-        return self.codec.encode(X, n_threads=self.n_threads, first_row=first_row)
+    @property
+    def _incoming(self) -> Incoming:
+        return Incoming(self.codec, self.snapshot.schema, self.n_threads)
 
     # Searches.
 
@@ -367,26 +410,36 @@ class Index:
         shortlist_method: Literal["hamming", "asymmetric"] = "hamming",
         filter: Any = None,
         rerank: Originals | None = None,
+        items: bool = False,
         n_threads: int | None = None,
-    ) -> tuple[npt.NDArray[Any], Ids]:
+    ) -> Any:
         """The k nearest ids to each query, as `CodeBase.search` says, and further:
 
         Parameters
         ----------
         probes : int or "all"
             Visit only so many cells, the nearest to the query.
-        filter : array of ids, or of bool, optional
-            Search these alone: ids, or a mask whose entry i says whether id i may be found (ids beyond it may not).
+        filter : array or set of ids or keys, array of bool, or str, optional
+            Search these alone: ids, keys, or a mask whose entry i says whether id i may be found (ids beyond it may
+            not). Those that are not there are passed over. Text is an expression on the columns of items:
+            ``lang = 'en' and year >= 2020``.
         rerank : array or callable, optional
             The original vectors, as rows by id, or a function from an array of ids to their vectors. The `shortlist`
             (by default the larger of 10 k and 100) nearest by codes are ranked by their true distances.
+        items : bool
+            Give an Arrow table, a row a result, in place of distances and ids: query, rank (from 1), distance, the key
+            and the columns of the item.
         """
         snapshot, threads = self.snapshot, self._threads(n_threads)
+        if boolean(items, "items") and snapshot.schema is None:
+            raise UnsupportedError("items = True, but the index keeps no items; build it from a table")
         if rerank is not None:  # of candidates by any method: the shortlist is no second stage on codes
             what = Search(k, method, query, _probes(probes))
-            return snapshot.rescored(Q, what, shortlist, filter, rerank, threads)
-        what = Search(k, method, query, _probes(probes), shortlist, shortlist_method)
-        return snapshot.search(Q, what, filter, threads)
+            found = snapshot.rescored(Q, what, shortlist, filter, rerank, threads)
+        else:
+            what = Search(k, method, query, _probes(probes), shortlist, shortlist_method)
+            found = snapshot.search(Q, what, filter, threads)
+        return answers(snapshot, *found) if items else found
 
     def range_search(
         self,
@@ -414,10 +467,20 @@ def _probes(probes: Probes) -> int | None:
     return None if isinstance(probes, str) and probes == "all" else probes
 
 
-def _from_codes(codec: Codec, codes: Codes, ids: Ids, next_id: int, n_threads: int | None) -> Index:
+def _from_codes(
+    codec: Codec,
+    codes: Codes,
+    ids: Ids,
+    next_id: int,
+    n_threads: int | None,
+    schema: ItemSchema | None = None,
+    items: Any = None,
+) -> Index:
     """An index in memory, from what was pickled."""
     index = Index.create(None, codec, n_threads=n_threads)
-    index.add_codes(codes, ids)
     writer = index._writer
+    writer.snapshot = replace(writer.snapshot, schema=schema)
+    if len(ids):
+        writer.add([Part(codes, ids, None if schema is None else schema.split(items, "items")[1])])
     writer.snapshot = replace(writer.snapshot, next_id=next_id)
     return index

@@ -12,7 +12,10 @@ from antisparse.errors import FormatError
 
 FORMAT, VERSION = "antisparse-index", 2
 NAME = "manifest.json"
-FILES = re.compile(r"(codec|(segment|deleted)-[0-9]{8,19})-[0-9a-f]{8}\.safetensors")  # the names there are
+FILES = re.compile(  # the names there are
+    r"(codec|(segment|deleted)-[0-9]{8,19})-[0-9a-f]{8}\.safetensors|items-[0-9]{8,19}-[0-9a-f]{8}\.arrow"
+)
+ITEMS = "items"  # a feature that not every reader knows
 _MOST = 1 << 26
 
 
@@ -26,13 +29,24 @@ class FileEntry:
 
 
 @dataclass(frozen=True)
+class ItemsEntry:
+    """What is kept of every item: the name and kind of its key, where vectors came from, and its other columns."""
+
+    key: str | None
+    key_kind: str | None  # "text" or "integer"
+    vector: str | None
+    schema: str  # of Arrow, in base64
+
+
+@dataclass(frozen=True)
 class SegmentEntry:
-    """A segment: its codes, how many, and those of them that are deleted."""
+    """A segment: its codes, how many, those of them that are deleted, and its items."""
 
     codes: FileEntry
     rows: int
     deleted: FileEntry | None = None
     deleted_rows: int = 0
+    items: FileEntry | None = None
 
 
 @dataclass(frozen=True)
@@ -43,11 +57,13 @@ class Manifest:
     generation: int = 1
     next_id: int = 0
     segments: tuple[SegmentEntry, ...] = ()
+    items: ItemsEntry | None = None
     writer: str = WRITER  # the version that wrote it
 
     def files(self) -> dict[str, int]:
         """The size of every file it names, by name."""
-        entries = [self.codec, *(s.codes for s in self.segments), *(s.deleted for s in self.segments)]
+        parts = ((s.codes, s.deleted, s.items) for s in self.segments)
+        entries = [self.codec, *(entry for part in parts for entry in part)]
         return {entry.file: entry.size for entry in entries if entry is not None}
 
     @property
@@ -58,6 +74,11 @@ class Manifest:
     def dumps(self) -> bytes:
         """Its one spelling as JSON, with its own CRC-32."""
         content = {"format": FORMAT, "version": VERSION, "bit_order": "msb", **asdict(self)}
+        if self.items is None:  # what has none is spelled as it was before there were any
+            for part in (content, *content["segments"]):
+                del part["items"]
+        else:
+            content["features"] = [ITEMS]
         text = _spell(content)
         return _spell({"crc32": zlib.crc32(text), "manifest": content})
 
@@ -101,6 +122,11 @@ def read_manifest(folder: Path) -> Manifest:
                 f"the index has format {content['version']}, written by antisparse {content.get('writer')}, and this "
                 f"antisparse {WRITER} reads format {VERSION}; upgrade antisparse"
             )
+        if unknown := set(content.get("features", [])) - {ITEMS}:
+            raise FormatError(
+                f"the index uses {', '.join(map(str, sorted(unknown)))}, which this antisparse "
+                f"{WRITER} does not know; upgrade antisparse"
+            )
         manifest = _parse(content)
         if manifest.dumps() != data:  # one spelling, and its own checksum: any other bytes are damage
             raise FormatError("its checksum does not match: it is damaged")
@@ -120,6 +146,7 @@ def _parse(content: dict[str, Any]) -> Manifest:
             _count(entry["rows"]),
             None if entry["deleted"] is None else _file(entry["deleted"]),
             _count(entry["deleted_rows"]),
+            None if entry.get("items") is None else _file(entry["items"]),
         )
         for entry in content["segments"]
     )
@@ -128,8 +155,18 @@ def _parse(content: dict[str, Any]) -> Manifest:
         _count(content["generation"]),
         _count(content["next_id"]),
         segments,
+        _items(content["items"]) if "features" in content else None,
         content["writer"],
     )
+
+
+def _items(entry: dict[str, Any]) -> ItemsEntry:
+    texts = [entry["key"], entry["key_kind"], entry["vector"], entry["schema"]]
+    if not all(text is None or isinstance(text, str) for text in texts) or texts[3] is None:
+        raise FormatError("what it says of items is not sound")
+    if (texts[0] is None) != (texts[1] is None) or texts[1] not in (None, "text", "integer"):
+        raise FormatError("its items have a key of an unknown kind")
+    return ItemsEntry(*texts)
 
 
 def _file(entry: dict[str, Any]) -> FileEntry:

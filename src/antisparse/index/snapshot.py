@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import Float64Array, finite, integer, number, plain_array, real_array
+from antisparse._arrays import Float64Array, finite, integer, number, plain_array, real_array, shown
 from antisparse.codec.codec import Codec
 from antisparse.codes import Codes
-from antisparse.errors import InputError, InputTypeError
-from antisparse.index.filter import filtered
+from antisparse.errors import InputError, InputTypeError, UnsupportedError
+from antisparse.index.expression import expression_of
+from antisparse.index.filter import allowed_places, filtered
+from antisparse.index.item_schema import ItemSchema, key_hashes, pyarrow, text_keys
 from antisparse.index.manifest import Manifest
 from antisparse.index.segment import Segment
 from antisparse.scan.columns import Ids
@@ -19,6 +21,13 @@ from antisparse.scan.search import Part, Search, Searcher, best_of
 
 Originals = npt.NDArray[Any] | Callable[[Ids], Any]
 MOST_ID = 2**63 - 1  # the id after the largest fits int64
+
+
+@dataclass(frozen=True, eq=False)
+class Allowed:
+    """The places of each segment that a filter allows."""
+
+    places: list[Ids]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +42,15 @@ class Snapshot:
     next_id : int
     manifest : Manifest or None
         What names it on the disk; None where nothing does.
+    schema : ItemSchema or None
+        What is kept of every item beside its code; None: nothing.
     """
 
     searcher: Searcher
     segments: tuple[Segment, ...] = ()
     next_id: int = 0
     manifest: Manifest | None = None
+    schema: ItemSchema | None = None
 
     @property
     def codec(self) -> Codec:
@@ -53,6 +65,43 @@ class Snapshot:
         """All ids, ascending."""
         parts = [segment.ids[segment.live_places()] for segment in self.segments]
         return np.sort(np.concatenate([np.zeros(0, np.int64), *parts]))
+
+    def find_keys(self, keys: list[str]) -> Ids:
+        """The id of each key that is text; -1 where it is not there."""
+        ids, hashes = np.full(len(keys), -1, np.int64), key_hashes(keys)
+        for segment in self.segments:
+            ids = np.maximum(ids, segment.find_keys(keys, hashes))
+        return ids
+
+    def ids_of(self, value: Any, name: str) -> Ids:
+        """Ids, given as such or by keys, all of which must be there where they are text."""
+        keys = text_keys(value, name) if self.schema is not None and self.schema.key_is_text else None
+        if keys is None:
+            return id_array(value, name)
+        ids = self.find_keys(keys)
+        if (ids < 0).any():
+            raise InputError(f"key {shown(keys[int(np.argmax(ids < 0))])} is not in the index")
+        return ids
+
+    def items(self, ids: Ids) -> Any:
+        """The items of some ids as an Arrow table, in their order."""
+        if self.schema is None:
+            raise UnsupportedError("the index keeps no items; build it from a table, or pass items= to Index.create")
+        self.located(ids)
+        if not self.schema.stored.names:
+            return self.schema.shown(ids, None)
+        pa, parts, at = pyarrow(), [], []
+        for segment in self.segments:
+            rows = segment.find_rows(ids)
+            mine = np.flatnonzero(rows >= 0)
+            if len(mine):
+                assert segment.items is not None
+                parts.append(segment.items.take(rows[mine]))
+                at.append(mine)
+        table = pa.concat_tables(parts) if parts else self.schema.stored.empty_table()
+        if len(parts) > 1:
+            table = table.take(pa.array(np.argsort(np.concatenate(at), kind="stable")))
+        return self.schema.shown(ids, table)
 
     def contains(self, ids: Ids) -> npt.NDArray[np.bool_]:
         """Whether each id is there."""
@@ -75,7 +124,7 @@ class Snapshot:
 
     def codes(self, ids: Any) -> Codes:
         """The code rows of some ids."""
-        wanted = id_array(ids, "ids")
+        wanted = self.ids_of(ids, "ids")
         which, places = self.located(wanted)
         rows = np.zeros((len(wanted), self.codec.n_bytes), np.uint8)
         for place, segment in enumerate(self.segments):
@@ -85,8 +134,23 @@ class Snapshot:
 
     def search(self, Q: Any, what: Search, allowed: Any, threads: int) -> tuple[npt.NDArray[Any], Ids]:
         """Distances and ids of the k nearest codes; `allowed` limits the ids, unless it is None."""
-        parts: list[Part] = list(self.segments) if allowed is None else list(filtered(self.segments, allowed))
+        parts: list[Part] = list(self.segments)
+        if allowed is not None:
+            parts = list(filtered(self.segments, self._allowed(allowed)))
         return self.searcher.search(parts, Q, what, threads, len(self))
+
+    def _allowed(self, allowed: Any) -> list[Ids]:
+        """The places of each segment that a filter allows: ids, keys, a mask, an expression, or what came of one."""
+        if isinstance(allowed, Allowed):
+            return allowed.places
+        if isinstance(allowed, str):
+            allowed = expression_of(allowed, self.schema)
+        elif self.schema is not None and self.schema.key_is_text:
+            keys = text_keys(allowed, "filter")
+            if keys is not None:
+                ids = self.find_keys(keys)
+                allowed = ids[ids >= 0]
+        return allowed_places(self.segments, allowed)
 
     def rescored(
         self, Q: Any, what: Search, candidates: int | None, allowed: Any, originals: Originals, threads: int
@@ -98,7 +162,7 @@ class Snapshot:
         table = None if callable(originals) else real_array(originals, "rerank", 2)
         depth = max(10 * what.k, 100) if candidates is None else integer(candidates, "shortlist", what.k)
         first = Search(min(depth, max(len(self), 1)), what.method, what.query, what.probes)
-        _, found = self.search(np.atleast_2d(Q), first, allowed, threads)
+        _, found = self.search(np.atleast_2d(given), first, allowed, threads)
         values = np.full(found.shape, np.inf)
         for row, ids in enumerate(found):
             held = ids >= 0
@@ -118,6 +182,7 @@ class Snapshot:
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any], Ids]:
         """All ids within a distance of each query: limits, distances, ids."""
         radius = number(radius, "radius")
+        allowed = None if allowed is None else Allowed(self._allowed(allowed))  # once, not for every deeper search
         queries = self.codec.vectors(Q, "Q")
         n, k = len(self), 64
         parts: list[tuple[npt.NDArray[Any], Ids]] = [(np.zeros(0), np.zeros(0, np.int64))] * len(queries)

@@ -5,6 +5,7 @@ import os
 import secrets
 import stat
 import zlib
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,8 +17,10 @@ from antisparse.codec.codec import Codec
 from antisparse.codec.files import MOST
 from antisparse.errors import FormatError, InputError, LockedError, StorageError, UnsupportedError
 from antisparse.index.files import ArrayFile
-from antisparse.index.manifest import FILES, NAME, FileEntry, Manifest, SegmentEntry, read_manifest
-from antisparse.index.segment import Segment, check_content, read_segment
+from antisparse.index.item_schema import ItemSchema
+from antisparse.index.items import Batch, Items, packed
+from antisparse.index.manifest import FILES, NAME, FileEntry, ItemsEntry, Manifest, SegmentEntry, read_manifest
+from antisparse.index.segment import Segment, check_content, read_segment, twice
 from antisparse.index.snapshot import Snapshot
 from antisparse.scan.search import Searcher
 
@@ -31,9 +34,9 @@ _TRIES = 20
 class MemoryStore:
     """Nothing is kept but the snapshot itself."""
 
-    def save(self, segment: Segment) -> Segment:
-        """A new segment, ready to be part of a snapshot."""
-        return segment
+    def save(self, segment: Segment, schema: ItemSchema | None = None, batches: Iterable[Batch] = ()) -> Segment:
+        """A new segment, ready to be part of a snapshot, and its items."""
+        return segment if schema is None else replace(segment, items=Items.of(schema, batches))
 
     def prepare(self, before: Snapshot, after: Snapshot) -> Snapshot:
         """The snapshot after `before`, ready to be published."""
@@ -86,7 +89,12 @@ class FolderStore:
 
     @classmethod
     def create(
-        cls, folder: Path, codec: Codec, segments: tuple[Segment, ...] = (), next_id: int = 0
+        cls,
+        folder: Path,
+        codec: Codec,
+        segments: tuple[Segment, ...] = (),
+        next_id: int = 0,
+        schema: ItemSchema | None = None,
     ) -> tuple["FolderStore", Snapshot]:
         """A new index, without codes or with copies of segments; if that fails, nothing of it is left."""
         made, store = not os.path.lexists(folder), None
@@ -95,7 +103,7 @@ class FolderStore:
             store = cls(folder, read_only=False)
             store.lock()
             _new_folder(folder)  # again, now that no one else can make one there
-            return store, store._fill(codec, segments, next_id)
+            return store, store._fill(codec, segments, next_id, schema)
         except BaseException:
             if made and store is not None and store.locked:
                 discard(folder / LOCK)
@@ -106,7 +114,7 @@ class FolderStore:
                 store.close()
             raise
 
-    def _fill(self, codec: Codec, segments: tuple[Segment, ...], next_id: int) -> Snapshot:
+    def _fill(self, codec: Codec, segments: tuple[Segment, ...], next_id: int, schema: ItemSchema | None) -> Snapshot:
         """Write all files, and the manifest last: until then there is no index."""
         data = codec.to_bytes()
         searcher = Searcher(Codec.from_bytes(data))  # what is acknowledged can be opened again
@@ -114,11 +122,12 @@ class FolderStore:
         self._saved.append(entry.file)
         try:
             write_file(self.folder / entry.file, [data])
-            copies = (replace(self.save(one), deleted=one.deleted) for one in segments)
+            copies = (replace(self._copy(one), deleted=one.deleted) for one in segments)
             stored = tuple(self._with_deletions(one) for one in copies)
             sync_folder(self.folder)
             sync_folder(self.folder.parent)
-            manifest = Manifest(entry, next_id=next_id, segments=tuple(map(_entry, stored)))
+            kept = None if schema is None else schema.entry
+            manifest = Manifest(entry, next_id=next_id, segments=tuple(map(_entry, stored)), items=kept)
             self.check_writable()
             self._saved.insert(0, NAME)
             manifest.write(self.folder, None)
@@ -127,7 +136,7 @@ class FolderStore:
                 discard(self.folder / name)
             raise
         self._saved.clear()
-        done = Snapshot(searcher, stored, next_id, manifest)
+        done = Snapshot(searcher, stored, next_id, manifest, schema)
         self.clean(done)
         return done
 
@@ -176,21 +185,41 @@ class FolderStore:
             searcher = known.searcher
         else:
             searcher = Searcher(self._read_codec(manifest.codec))
+        schema = None if manifest.items is None else self._schema(manifest.items, known)
         segments = []
         for entry in manifest.segments:
             deleted = None if entry.deleted is None else self._file(entry.deleted)
-            codes = self._file(entry.codes)
-            segment = read_segment(searcher.codec, codes, entry.rows, deleted, entry.deleted_rows)
+            codes, items = self._file(entry.codes), self._items(schema, entry.items, entry.rows, verify)
+            segment = read_segment(searcher.codec, codes, entry.rows, deleted, entry.deleted_rows, items)
             if verify:
                 codes.verify()
                 check_content(segment, codes.path)
-            segments.append(replace(segment, file=entry.codes, deleted_file=entry.deleted))
+            segments.append(replace(segment, file=entry.codes, deleted_file=entry.deleted, items_file=entry.items))
         if verify:
             ids = np.concatenate([np.zeros(0, np.int64), *(s.ids[s.live_places()] for s in segments)])
             if len(np.unique(ids)) != len(ids) or (ids >= manifest.next_id).any():
                 raise FormatError(f"{self.folder} has an id in two segments, or one never given out: it is damaged")
+            if twice(segments):
+                raise FormatError(f"{self.folder} has a key twice: it is damaged")
         self._generation = manifest.generation
-        return Snapshot(searcher, tuple(segments), manifest.next_id, manifest)
+        return Snapshot(searcher, tuple(segments), manifest.next_id, manifest, schema)
+
+    def _schema(self, entry: ItemsEntry, known: Snapshot | None) -> ItemSchema:
+        if known is not None and known.schema is not None and known.schema.entry == entry:
+            return known.schema
+        try:
+            return ItemSchema.read(entry)
+        except FormatError as error:
+            raise FormatError(f"{self.folder / NAME}: {error}") from None
+
+    def _items(
+        self, schema: ItemSchema | None, entry: FileEntry | None, rows: int, verify: bool = False
+    ) -> Items | None:
+        if (entry is None) != (schema is None or not schema.stored.names):
+            raise FormatError(f"{self.folder}: the items of a segment are missing, or some too many: it is damaged")
+        if schema is None or entry is None:
+            return None
+        return Items.read(schema, self.folder / entry.file, entry, rows, self.memory, verify)
 
     def _read_codec(self, entry: FileEntry) -> Codec:
         path = self.folder / entry.file
@@ -207,19 +236,38 @@ class FolderStore:
     def _file(self, entry: FileEntry) -> ArrayFile:
         return ArrayFile(self.folder / entry.file, entry.size, entry.crc32, self.memory)
 
-    def save(self, segment: Segment) -> Segment:
-        """Write a new segment; it becomes part of the index when published. Returns it as it is read."""
-        entry = self._write("segment", *segment.pack())
+    def save(self, segment: Segment, schema: ItemSchema | None = None, batches: Iterable[Batch] = ()) -> Segment:
+        """Write a new segment, and its items; it becomes part of the index when published. Returns it as it is read."""
+        entry, items_entry = self._write("segment", *segment.pack()), None
+        if schema is not None:
+            items_entry = self._write("items", packed(schema, batches))
+        items = self._items(schema, items_entry, segment.rows)
         if not self.memory:
-            segment = read_segment(segment.columns.codec, self._file(entry), segment.rows, None, 0)
-        return replace(segment, file=entry)
+            segment = read_segment(segment.columns.codec, self._file(entry), segment.rows, items=items)
+        return replace(segment, file=entry, items_file=items_entry, items=items)
 
-    def _write(self, kind: str, parts: list[Any], crc: int) -> FileEntry:
+    def _copy(self, segment: Segment) -> Segment:
+        if segment.items is None:
+            return self.save(segment)
+        return self.save(segment, segment.items.schema, segment.items.batches())
+
+    def _write(self, kind: str, parts: Iterable[Any], crc: int | None = None) -> FileEntry:
+        """Write a file. Its checksum is that of all of it, unless another is given: that of its header."""
         self.check_writable()
-        name = f"{kind}-{self._generation + 1:08d}-{secrets.token_hex(4)}.safetensors"
+        suffix = "arrow" if kind == "items" else "safetensors"
+        name = f"{kind}-{self._generation + 1:08d}-{secrets.token_hex(4)}.{suffix}"
         self._saved.append(name)
-        write_file(self.folder / name, parts)
-        return FileEntry(name, sum(len(part) for part in parts), crc)  # all of bytes
+        size = whole = 0
+
+        def counted() -> Iterator[Any]:
+            nonlocal size, whole
+            for part in parts:  # all of bytes
+                size += len(part)
+                whole = zlib.crc32(part, whole) if crc is None else 0
+                yield part
+
+        write_file(self.folder / name, counted())
+        return FileEntry(name, size, whole if crc is None else crc)
 
     def prepare(self, before: Snapshot, after: Snapshot) -> Snapshot:
         """The snapshot after `before`, all of its files on the disk, but not yet the manifest that names them."""
@@ -292,7 +340,7 @@ class FolderStore:
 
 def _entry(segment: Segment) -> SegmentEntry:
     assert segment.file is not None
-    return SegmentEntry(segment.file, segment.rows, segment.deleted_file, len(segment.deleted))
+    return SegmentEntry(segment.file, segment.rows, segment.deleted_file, len(segment.deleted), segment.items_file)
 
 
 def _new_folder(path: Path) -> None:

@@ -10,9 +10,13 @@ from typing import TypeVar
 
 import numpy as np
 
+from antisparse._arrays import shown
 from antisparse.codec.codec import Codec
 from antisparse.codes import Codes
 from antisparse.errors import AntisparseError, InputError, UnsupportedError
+from antisparse.index.incoming import Part
+from antisparse.index.item_schema import Hashes, key_hashes
+from antisparse.index.items import Items, Table, gathered, in_batches
 from antisparse.index.segment import Segment, make_segment
 from antisparse.index.snapshot import MOST_ID, Snapshot, distinct
 from antisparse.index.store import FolderStore, MemoryStore
@@ -20,6 +24,7 @@ from antisparse.scan.columns import Ids
 
 T = TypeVar("T")
 _SEGMENT_ROWS = 1 << 20  # codes that an add holds back before it writes a segment
+_SEGMENT_ITEMS = 1 << 24  # bytes of items, likewise
 _TIER, _SMALLEST = 8, 1024  # so many segments of like size are made one
 
 
@@ -31,23 +36,48 @@ class _Change:
     snapshot: Snapshot
     rows: list[Codes] = field(default_factory=list)  # not yet in a segment
     ids: list[Ids] = field(default_factory=list)
+    items: list[Items] = field(default_factory=list)
+    hashes: list[Hashes] = field(default_factory=list)  # of keys that are text
     held: set[int] = field(default_factory=set)  # the ids of these
+    held_keys: set[str] = field(default_factory=set)
+    held_bytes: int = 0  # of items
     touched: bool = False
     open: bool = True  # more may be added to it
     sound: bool = True  # no operation is half undone
     thread: int = field(default_factory=threading.get_ident)
 
-    def mark(self) -> tuple[Snapshot, list[Codes], list[Ids], int, bool]:
+    def mark(self) -> "_Mark":
         """What `undo` goes back to."""
-        return self.snapshot, self.rows, self.ids, len(self.rows), self.touched
+        lists = (self.rows, self.ids, self.items, self.hashes)
+        return _Mark(self.snapshot, lists, tuple(len(held) for held in lists), self.touched)
 
-    def undo(self, mark: tuple[Snapshot, list[Codes], list[Ids], int, bool]) -> None:
+    def undo(self, mark: "_Mark") -> None:
         """An operation of a batch that fails leaves the rest of the batch as it was."""
         self.sound = False
-        self.snapshot, self.rows, self.ids, count, self.touched = mark
-        del self.rows[count:], self.ids[count:]
+        self.snapshot, self.touched = mark.snapshot, mark.touched
+        self.rows, self.ids, self.items, self.hashes = mark.lists
+        del self.rows[mark.counts[0] :], self.ids[mark.counts[1] :]
+        del self.items[mark.counts[2] :], self.hashes[mark.counts[3] :]
         self.held = {i for part in self.ids for i in part.tolist()}
+        keyed = self.items if self.hashes else []
+        self.held_keys = {key for part in keyed for key in part.keys(np.arange(part.rows))}
+        self.held_bytes = sum(part.nbytes for part in self.items)
         self.sound = True
+
+    def drop_held(self) -> None:
+        """What was held back is in a segment."""
+        self.rows, self.ids, self.items, self.hashes = [], [], [], []
+        self.held, self.held_keys, self.held_bytes = set(), set(), 0
+
+
+@dataclass(frozen=True)
+class _Mark:
+    """A state of a change: the lists of what is held back, and how long each was."""
+
+    snapshot: Snapshot
+    lists: tuple[list[Codes], list[Ids], list[Items], list[Hashes]]
+    counts: tuple[int, ...]
+    touched: bool
 
 
 class Writer:
@@ -147,20 +177,33 @@ class Writer:
             self._batch.open = False
         self._mutex = threading.RLock()
 
-    def add(self, parts: Iterable[tuple[Codes, Ids | None]]) -> list[Ids]:
+    def add(self, parts: Iterable[Part]) -> list[Ids]:
         """Add code rows a part at a time, with ids that are not there yet, or with the next ones."""
-        return self._apply(lambda change: [self._add(change, rows, ids) for rows, ids in parts])
+        return self._apply(lambda change: [self._add(change, part) for part in parts])
 
-    def remove(self, ids: Ids) -> None:
-        """Remove ids, all of which must be there."""
-        self._apply(lambda change: self._remove(change, ids))
+    def remove(self, ids: Callable[[Snapshot], Ids]) -> None:
+        """Remove ids, all of which must be there: those that a function finds in what there is by then."""
 
-    def update(self, rows: Codes, ids: Ids) -> None:
-        """Replace the code rows of ids, all of which must be there."""
+        def one(change: _Change) -> None:
+            self._flush(change)
+            self._remove(change, ids(change.snapshot))
+
+        self._apply(one)
+
+    def update(self, rows: Codes, ids: Callable[[Snapshot], Ids], items: Table | None = None) -> None:
+        """Replace the code rows of ids, all of which must be there, and their items, unless these are not given."""
 
         def both(change: _Change) -> None:
-            self._remove(change, ids)
-            self._add(change, rows, ids)
+            self._flush(change)
+            wanted = ids(change.snapshot)
+            if len(wanted) != len(rows):
+                raise InputError(f"ids has {len(wanted)} entries for {len(rows)} vectors")
+            distinct(wanted)
+            kept, schema = items, change.snapshot.schema
+            if kept is None and schema is not None and schema.stored.names:
+                kept = change.snapshot.items(wanted).select(schema.stored.names)
+            self._remove(change, wanted)
+            self._add(change, Part(rows, wanted, kept))
 
         self._apply(both)
 
@@ -242,7 +285,10 @@ class Writer:
                 self.snapshot = self._in_doubt
             self._in_doubt = None
 
-    def _add(self, change: _Change, rows: Codes, ids: Ids | None) -> Ids:
+    def _add(self, change: _Change, part: Part) -> Ids:
+        rows, ids, hashes = part.rows, part.ids, None
+        if change.snapshot.schema is not None and change.snapshot.schema.key_is_text:
+            hashes = self._new_keys(change, part)
         if ids is None:
             first = change.snapshot.next_id
             if first + len(rows) > MOST_ID:
@@ -258,12 +304,27 @@ class Writer:
             if there.any():
                 raise InputError(f"id {ids[there][0]} is there already; use update to replace it")
         if len(rows):
-            self._append(change, rows, ids)
+            self._append(change, Part(rows, ids, part.items), hashes)
         return ids
+
+    def _new_keys(self, change: _Change, part: Part) -> Hashes:
+        """The hashes of the keys of a part, none of which may be there."""
+        schema = change.snapshot.schema
+        assert schema is not None and part.items is not None
+        keys: list[str] = part.items.column(schema.key).to_pylist()
+        if len(set(keys)) < len(keys):
+            seen: set[str] = set()
+            again = next(key for key in keys if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+            raise InputError(f"key {shown(again)} stands twice; keys are distinct")
+        there = change.snapshot.find_keys(keys) >= 0
+        if change.held_keys:
+            there |= np.array([key in change.held_keys for key in keys], bool)
+        if there.any():
+            raise InputError(f"key {shown(keys[int(there.argmax())])} is there already; use update to replace it")
+        return key_hashes(keys)
 
     def _remove(self, change: _Change, ids: Ids) -> None:
         distinct(ids)
-        self._flush(change)
         which, places = change.snapshot.located(ids)
         segments = tuple(
             segment.without(places[which == number]) if (which == number).any() else segment
@@ -279,13 +340,22 @@ class Writer:
             change.snapshot = replace(change.snapshot, segments=self._joined(segments))
             change.touched = True
 
-    def _append(self, change: _Change, rows: Codes, ids: Ids) -> None:
-        change.rows.append(rows.copy())  # the caller may use its array again
-        change.ids.append(ids.copy())
-        change.held.update(ids.tolist())
-        change.snapshot = replace(change.snapshot, next_id=max(change.snapshot.next_id, int(ids.max()) + 1))
+    def _append(self, change: _Change, part: Part, hashes: Hashes | None) -> None:
+        assert part.ids is not None
+        change.rows.append(part.rows.copy())  # the caller may use its array again
+        change.ids.append(part.ids.copy())
+        change.held.update(part.ids.tolist())
+        if part.items is not None:
+            schema = change.snapshot.schema
+            assert schema is not None
+            change.items.append(Items.of(schema, in_batches(schema, part.items)))  # a copy
+            change.held_bytes += change.items[-1].nbytes
+        if hashes is not None and part.items is not None and change.snapshot.schema is not None:
+            change.hashes.append(hashes)
+            change.held_keys.update(part.items.column(change.snapshot.schema.key).to_pylist())
+        change.snapshot = replace(change.snapshot, next_id=max(change.snapshot.next_id, int(part.ids.max()) + 1))
         change.touched = True
-        if len(change.held) >= _SEGMENT_ROWS:
+        if len(change.held) >= _SEGMENT_ROWS or change.held_bytes >= _SEGMENT_ITEMS:
             self._flush(change)
 
     def _flush(self, change: _Change) -> None:
@@ -293,9 +363,18 @@ class Writer:
         if not change.rows:
             return
         rows, ids = np.concatenate(change.rows), np.concatenate(change.ids)
-        segment = self.store.save(make_segment(self.codec, rows, ids))
+        hashes = np.concatenate(change.hashes) if change.hashes else None
+        sources = [(items, np.arange(items.rows)) for items in change.items]
+        segment = self._saved(make_segment(self.codec, rows, ids, hashes), ids, sources)
         change.snapshot = replace(change.snapshot, segments=(*change.snapshot.segments, segment))
-        change.rows, change.ids, change.held = [], [], set()
+        change.drop_held()
+
+    def _saved(self, segment: Segment, ids: Ids, sources: list[tuple[Items, Ids]]) -> Segment:
+        """A segment and the items of its ids, which stand in several sources one after the other."""
+        if not sources:
+            return self.store.save(segment)
+        schema = sources[0][0].schema
+        return self.store.save(segment, schema, gathered(schema, sources, np.argsort(ids, kind="stable")))
 
     def _merged(self, segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
         """Segments of like size made one where there are many: a code is rewritten a few times, however many come."""
@@ -318,7 +397,13 @@ class Writer:
             return ()
         rows = np.concatenate([segment.code_rows(at) for segment, at in zip(segments, places, strict=True)])
         ids = np.concatenate([segment.ids[at] for segment, at in zip(segments, places, strict=True)])
-        return (self.store.save(make_segment(self.codec, rows, ids)),)
+        item_rows = [segment.item_rows(at) for segment, at in zip(segments, places, strict=True)]
+        hashes, sources = None, []
+        if all(segment.keys is not None for segment in segments):
+            hashes = np.concatenate([segment.hashes(mine) for segment, mine in zip(segments, item_rows, strict=True)])
+        for segment, mine in zip(segments, item_rows, strict=True):
+            sources += [] if segment.items is None else [(segment.items, mine)]
+        return (self._saved(make_segment(self.codec, rows, ids, hashes), ids, sources),)
 
     def forked(self) -> None:
         """In a fork the threads that held the mutex, or had a batch open, are not there."""

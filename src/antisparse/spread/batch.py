@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.linalg
-from threadpoolctl import threadpool_limits
 
 from antisparse._arrays import Float64Array, boolean, chunks, float_dtype, integer, nonnegative, thread_count, vectors
 from antisparse._core import SpreadFrame, project
@@ -182,6 +180,8 @@ class SpreadSolver:
         # 1e-12 is lost in rounding and counts as 0.
         if options.h == 0 or (options.relative and options.h < 1e-12):
             if self._whitened is None:
+                from threadpoolctl import threadpool_limits
+
                 with threadpool_limits(1, "blas"):  # sums have one order
                     self._whitened = _Whitened(self.A, self._frame)
             status, row, certificate, *outputs = self._whitened.solve(piece, options, want_bits)
@@ -222,11 +222,13 @@ class _Whitened:
         blocks = [np.ldexp(block, -self.exponent) for block in A.blocks]
         if all(_is_tight(block) for block in blocks):
             return
+        from scipy.linalg import block_diag
+
         with np.errstate(over="ignore", invalid="ignore"):
             rows, forward, back = zip(*map(_orthonormal_equations, blocks), strict=True)
             rotation = np.eye(A.shape[0]) if A.rotation is None else A.rotation
-            self.forward: Float64Array = np.ascontiguousarray(rotation @ scipy.linalg.block_diag(*forward))
-            self.back: Float64Array = np.ascontiguousarray(scipy.linalg.block_diag(*back) @ rotation.T)
+            self.forward: Float64Array = np.ascontiguousarray(rotation @ block_diag(*forward))
+            self.back: Float64Array = np.ascontiguousarray(block_diag(*back) @ rotation.T)
         if not np.isfinite(self.forward).all():
             raise InputError("the rows of A differ in scale by more than float64 can hold; rescale the rows of A")
         self.frame = SpreadFrame(list(rows), None, 0)
@@ -270,16 +272,18 @@ def _is_tight(block: Float64Array) -> bool:
 
 def _orthonormal_equations(block: Float64Array) -> tuple[Float64Array, Float64Array, Float64Array]:
     """Q with orthonormal rows, forward and back: A x = y is equivalent to Q x = z, z = y @ forward, y = z @ back."""
+    from scipy.linalg import solve_triangular
+
     d, m = block.shape
     if m < d:  # A'A x = A'y: project onto the column space of A = U S
         u, square = np.linalg.qr(block / np.abs(block).max())
         scale = np.abs(block).max()
         q, r = np.linalg.qr(square.T)
-        inverse = scipy.linalg.solve_triangular(r, np.eye(m))
+        inverse = solve_triangular(r, np.eye(m))
         return q.T.copy(), u @ inverse / scale, r @ u.T * scale
     sizes = np.ldexp(1.0, np.frexp(np.abs(block).max(axis=1))[1])
     q, r = np.linalg.qr((block / sizes[:, None]).T)
-    return q.T.copy(), scipy.linalg.solve_triangular(r, np.eye(d)) / sizes[:, None], r * sizes
+    return q.T.copy(), solve_triangular(r, np.eye(d)) / sizes[:, None], r * sizes
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-import scipy.linalg
 
 from antisparse._arrays import Float64Array, float64_array, integer, nonnegative
 from antisparse.errors import InputError, StepLimitError
@@ -318,6 +317,8 @@ def _piece(
     y: Float64Array, A: Float64Array, signs: Float64Array, fixed: Float64Array, free: list[int]
 ) -> tuple[Piece, Float64Array]:
     """The linear formulas of one partition, computed from scratch, and the basis Q of span(A_F)."""
+    from scipy.linalg import solve_triangular
+
     w = A @ signs
     q, r, norms = _basis(A, free)
 
@@ -326,7 +327,7 @@ def _piece(
         inside = q.T @ v
         outside = v - q @ inside
         outside = outside - q @ (q.T @ outside)
-        coefficients = scipy.linalg.solve_triangular(r, inside) if len(free) else inside
+        coefficients = solve_triangular(r, inside) if len(free) else inside
         return outside, coefficients / norms
 
     py, xi = project(y - A @ fixed)

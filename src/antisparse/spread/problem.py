@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.linalg
-import scipy.optimize
 
 from antisparse._arrays import Float64Array, FloatArray, boolean, finite, plain_array, real_array, vectors
 from antisparse.errors import InputError, InputTypeError, RankError
@@ -255,19 +253,22 @@ def _duality_gap(A: Float64Array, y: Float64Array, x: Float64Array, slack: float
     Non-negative least squares minimises the norm of the left-hand side over p. What remains is z: it is orthogonal to
     A_F and has s_i <a_i, z> >= 0, so it is a dual vector.
     """
+    from scipy.linalg import qr
+    from scipy.optimize import nnls  # here, since it takes longer to import than all of this package
+
     t = np.abs(x).max()
     stuck = np.abs(x) >= (1 - slack) * t
     signed = A[:, stuck] * np.sign(x[stuck])
     free = A[:, ~stuck]
     if free.shape[1]:
         norms = np.linalg.norm(free, axis=0)
-        q, r, _ = scipy.linalg.qr(free[:, norms > 0] / norms[norms > 0], mode="economic", pivoting=True)
+        q, r, _ = qr(free[:, norms > 0] / norms[norms > 0], mode="economic", pivoting=True)
         q = q[:, : int((np.abs(np.diag(r)) > 1e-12).sum())]
         signed = signed - q @ (q.T @ signed)
         signed = signed - q @ (q.T @ signed)
     w = signed.sum(1)
     try:
-        p, _ = scipy.optimize.nnls(signed, -w)
+        p, _ = nnls(signed, -w)
     except RuntimeError:  # iteration limit reached: w alone still gives a lower bound on t, though a weaker one
         p = np.zeros(signed.shape[1])
     gaps = [1.0]

@@ -1,0 +1,124 @@
+"""What comes into an index: vectors, codes or tables, encoded and checked before anything is written."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from antisparse.codec.codec import Codec
+from antisparse.codes import Codes
+from antisparse.errors import InputError, UnsupportedError
+from antisparse.index.build import with_bar
+from antisparse.index.item_schema import ItemSchema, table_of
+from antisparse.index.items import Table
+from antisparse.index.snapshot import id_array
+from antisparse.index.sources import TableSource, is_source, source_of
+from antisparse.index.tables import is_table, vector_column, vectors_of
+from antisparse.scan.columns import Ids
+
+
+@dataclass(frozen=True)
+class Part:
+    """Code rows to be added, their ids, unless these are the next ones, and their items, where the index keeps any."""
+
+    rows: Codes
+    ids: Ids | None = None
+    items: Table | None = None
+
+
+@dataclass(frozen=True)
+class Incoming:
+    """The way into an index that has this codec and keeps such items."""
+
+    codec: Codec
+    schema: ItemSchema | None
+    n_threads: int | None
+    vector: str | None = None  # the column of vectors, if it is another than before
+
+    def parts(self, X: Any, ids: Any, items: Any, progress: bool) -> Iterator[Part]:
+        """Vectors or a table, or an iterator of such, a part at a time."""
+        given = None if ids is None else id_array(ids, "ids")
+        if items is None and is_source(X):
+            table = source_of(X, "X")
+            X = with_bar(self._batches(table), table.total, progress)
+        if not isinstance(X, Iterator):
+            return iter([self._part(X, given, items, 0)])  # what is wrong with it is said before anything is done
+        if items is not None:
+            raise InputError("items cannot be given beside an iterator; let it give tables")
+        return self._several(X, given)
+
+    def _batches(self, table: TableSource) -> Iterator[Any]:
+        """The batches of a table that is not in memory: of vectors alone, if nothing else is kept."""
+        vector = vector_column(table.schema, self._column(table.schema))
+        if self.schema is None:
+            return (vectors_of(batch, vector) for batch in table.batches([vector]))
+        return table.batches([vector, *([] if self.schema.key is None else [self.schema.key]), *self.schema.columns])
+
+    def _column(self, schema: Any) -> str | None:
+        """The name of the column of vectors, if it is known."""
+        if self.vector is not None or self.schema is None:
+            return self.vector
+        return self.schema.vector if self.schema.vector in schema.names else None
+
+    def _several(self, X: Iterator[Any], given: Ids | None) -> Iterator[Part]:
+        at = 0
+        for one in X:
+            part = self._part(one, None, None, at)
+            count = len(part.rows)
+            if given is not None and len(given) < at + count:
+                raise InputError(f"ids has {len(given)} entries, but X has more vectors")
+            yield part if given is None else self._with_ids(part, given[at : at + count])
+            at += count
+        if given is not None and at != len(given):
+            raise InputError(f"ids has {len(given)} entries, but X has {at} vectors")
+
+    def _split(self, X: Any) -> tuple[Any, Table]:
+        """The vectors of a table in memory, and the table."""
+        table = table_of(X, "X")
+        return vectors_of(table, vector_column(table.schema, self._column(table.schema))), table
+
+    def _part(self, X: Any, ids: Ids | None, items: Any, first_row: int) -> Part:
+        if self.schema is not None and items is None and is_table(X):
+            X, items = self._split(X)
+        return self.with_items(self._encode(X, first_row), ids, items)
+
+    def with_items(self, rows: Codes, ids: Ids | None, items: Any) -> Part:
+        """Code rows and what is kept of them beside."""
+        if self.schema is None:
+            if items is not None:
+                raise UnsupportedError("the index keeps no items; build it from a table, or pass items= to create")
+            return Part(rows, ids)
+        if items is None:
+            raise InputError("items is missing: the index keeps items beside its vectors; add a table, or pass items=")
+        keys, table = self.schema.split(items, "items")
+        count = len(rows) if table is None and keys is None else len(table if keys is None else keys)
+        if count != len(rows):
+            raise InputError(f"items has {count} rows for {len(rows)} vectors")
+        part = Part(rows, keys, table)
+        return part if ids is None else self._with_ids(part, ids)
+
+    def _with_ids(self, part: Part, ids: Ids) -> Part:
+        if self.schema is not None and self.schema.key is not None:
+            raise InputError(f"ids cannot be given where items have a key, here {self.schema.key!r}; leave them out")
+        return replace(part, ids=ids)
+
+    def replacement(self, X: Any, ids: Any, items: Any) -> tuple[Codes, Any, Table | None]:
+        """Code rows, the ids or keys whose they are, and their items, if these are replaced, too."""
+        if self.schema is not None and items is None and ids is None and is_table(X):
+            X, items = self._split(X)
+        rows, table = self._encode(X), None
+        if items is not None:
+            part = self.with_items(rows, None, items)
+            table = part.items
+            if self.schema is not None and self.schema.key is not None:
+                own = part.ids if table is None or self.schema.key_is_id else table.column(self.schema.key)
+                if ids is not None:
+                    raise InputError(
+                        f"ids cannot be given beside items, whose key is {self.schema.key!r}; leave them out"
+                    )
+                ids = own
+        if ids is None:
+            raise InputError("ids is missing: say whose vectors these are")
+        return rows, ids, table
+
+    def _encode(self, X: Any, first_row: int = 0) -> Codes:
+        return self.codec.encode(X, n_threads=self.n_threads, first_row=first_row)

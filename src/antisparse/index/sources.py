@@ -1,0 +1,190 @@
+"""Where tables come from: memory, files, folders, globs, partitions, object stores. They are read a batch at a time."""
+
+import glob
+import os
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from antisparse._arrays import path_of, shown
+from antisparse._containers import package_of
+from antisparse.errors import AntisparseError, FormatError, InputError, InputTypeError, MissingFileError
+from antisparse.index.item_schema import pyarrow, table_of
+
+FORMATS = {".parquet": "parquet", ".pq": "parquet", ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc", ".orc": "orc"}
+BATCH = 4096  # rows
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """A table that is read by batches of rows.
+
+    Attributes
+    ----------
+    name : str
+        What errors call it.
+    schema : pyarrow.Schema
+    total : int or None
+        Its rows; None where that is not known, and it can be read only once.
+    read : callable
+        Batches of the columns that are named.
+    """
+
+    name: str
+    schema: Any
+    total: int | None
+    read: Callable[[list[str]], Iterator[Any]]
+
+    def batches(self, columns: list[str]) -> Iterator[Any]:
+        """Tables of at most a few thousand rows, of the columns that are named; columns of one name are refused."""
+        for column in columns:
+            if self.schema.names.count(column) != 1:
+                listed = ", ".join(map(repr, self.schema.names))[:500]
+                raise InputError(f"{self.name} has no one column {column!r}; it has {listed}")
+        pa = pyarrow()
+        try:
+            for batch in self.read(columns):
+                yield from (batch.slice(at, BATCH) for at in range(0, batch.num_rows, BATCH))
+        except AntisparseError:
+            raise
+        except (pa.ArrowException, OSError, ValueError, TypeError, LookupError) as error:
+            first = (str(error).splitlines() or [type(error).__name__])[0][:300]
+            raise FormatError(f"{self.name} could not be read: {first}") from None
+
+
+def is_source(value: Any) -> bool:
+    """Whether it is a table that is not in memory: a path, an address, several of them, a data set or a reader."""
+    if isinstance(value, str | os.PathLike):
+        return True
+    if isinstance(value, list | tuple) and value and all(isinstance(one, str | os.PathLike) for one in value):
+        return True
+    if package_of(value) not in ("pyarrow", "lance"):
+        return False
+    return hasattr(value, "read_next_batch") or (hasattr(value, "to_batches") and hasattr(value, "count_rows"))
+
+
+def source_of(value: Any, name: str) -> TableSource:
+    """A table as something to be read by batches."""
+    if isinstance(value, str | os.PathLike | list | tuple) and is_source(value):
+        return _of_data_set(_data_set(value, name), _called(value))
+    if not is_source(value):
+        table = table_of(value, name)
+        return TableSource(name, table.schema, table.num_rows, lambda columns: iter(table.select(columns).to_batches()))
+    if hasattr(value, "read_next_batch"):
+        return TableSource(name, value.schema, None, lambda columns: (batch.select(columns) for batch in value))
+    return _of_data_set(value, name)
+
+
+def _of_data_set(data_set: Any, name: str) -> TableSource:
+    pa = pyarrow()
+    try:
+        total = int(data_set.count_rows())
+    except (pa.ArrowException, OSError, ValueError, TypeError) as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0][:300]
+        raise FormatError(f"{name} could not be read: {first}") from None
+
+    def read(columns: list[str]) -> Iterator[Any]:
+        if package_of(data_set) == "lance" or not hasattr(data_set, "get_fragments"):
+            yield from data_set.to_batches(columns=columns, batch_size=BATCH)
+            return
+        # A file after the other: a scan of all of them reads ahead, and holds many at a time.
+        options = {"columns": columns, "batch_size": BATCH, "batch_readahead": 1, "use_threads": False}
+        for fragment in data_set.get_fragments():
+            yield from fragment.to_batches(schema=data_set.schema, **options)
+
+    return TableSource(name, data_set.schema, total, read)
+
+
+def _called(value: Any) -> str:
+    several = isinstance(value, list | tuple)
+    return shown(
+        f"{value[0]} and {len(value) - 1} more" if several and len(value) > 1 else str(value[0] if several else value)
+    )
+
+
+def _data_set(value: Any, name: str) -> Any:
+    """The files that are meant, as one data set."""
+    pa = pyarrow()
+    import pyarrow.dataset as ds
+
+    paths = list(value) if isinstance(value, list | tuple) else [value]
+    remote = [one for one in paths if isinstance(one, str) and "://" in one]
+    try:
+        if remote:
+            if len(paths) > 1:
+                raise InputError(
+                    f"{name} names several addresses; pass one, of a file or a folder, or a pyarrow.dataset"
+                )
+            import pyarrow.fs as fs
+
+            system, place = fs.FileSystem.from_uri(remote[0])
+            there, partitions = [place], {}
+            if system.get_file_info(place).type == fs.FileType.Directory:
+                listed = system.get_file_info(fs.FileSelector(place, recursive=True))
+                there = sorted(info.path for info in listed if info.is_file and not _hidden(info.path, place))
+                partitions = {"partitioning": ds.partitioning(flavor="hive"), "partition_base_dir": place}
+            there = [file for file in there if Path(file).suffix.lower() in FORMATS]
+            kinds = {FORMATS[Path(file).suffix.lower()] for file in there}
+            if len(kinds) != 1:
+                raise InputError(f"{name} must be files of one of the kinds {', '.join(FORMATS)}")
+            return ds.dataset(there, filesystem=system, format=kinds.pop(), **partitions)
+        files = [file for one in paths for file in _files(one, name)]
+        kinds = {FORMATS.get(file.suffix.lower(), "") for file in files}
+        if "" in kinds or len(kinds) != 1:
+            raise InputError(f"{name} must be files of one of the kinds {', '.join(FORMATS)}")
+        kind = kinds.pop()
+        partitions = {}
+        if len(paths) == 1 and os.path.isdir(paths[0]):  # folders within it such as lang=en are a column
+            partitions = {"partitioning": ds.partitioning(flavor="hive"), "partition_base_dir": os.fspath(paths[0])}
+        return ds.dataset(
+            [str(file) for file in files], format=_parquet(files) if kind == "parquet" else kind, **partitions
+        )
+    except AntisparseError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, TypeError) as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0][:300]
+        raise FormatError(f"{name} = {_called(value)} could not be read: {first}") from None
+
+
+def _parquet(files: list[Path]) -> Any:
+    """Parquet read by pages, checked, whose footers allocate no more than the largest file has."""
+    import pyarrow.dataset as ds
+
+    largest = max(1, *(file.stat().st_size for file in files))
+    options = ds.ParquetFragmentScanOptions(
+        use_buffered_stream=True,
+        pre_buffer=False,
+        thrift_string_size_limit=largest,
+        thrift_container_size_limit=largest,
+        page_checksum_verification=True,
+    )
+    return ds.ParquetFileFormat(default_fragment_scan_options=options)
+
+
+def _files(value: Any, name: str) -> list[Path]:
+    """The files of a path: itself, those that a glob matches, or all of a folder; regular ones alone, in order."""
+    place = path_of(value, name)
+    if os.path.isdir(place):
+        found = [
+            file for file in sorted(place.rglob("*")) if file.suffix.lower() in FORMATS and not _hidden(file, place)
+        ]
+    elif not os.path.lexists(place) and glob.has_magic(str(place)):
+        found = [Path(file) for file in sorted(glob.glob(str(place), recursive=True)) if not os.path.isdir(file)]
+    else:
+        found = [place]
+    if not found:
+        raise MissingFileError(f"{name} = {shown(str(place))}: there are no such files ({', '.join(FORMATS)})")
+    for file in found:
+        try:
+            regular = stat.S_ISREG(os.stat(file).st_mode)
+        except OSError:
+            raise MissingFileError(f"{name} = {shown(str(file))}: there is no such file") from None
+        if not regular:
+            raise InputTypeError(f"{name} = {shown(str(file))} is not a regular file")
+    return found
+
+
+def _hidden(file: Path | str, folder: Path | str) -> bool:
+    return any(part.startswith((".", "_")) for part in Path(file).relative_to(folder).parts)

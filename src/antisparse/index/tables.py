@@ -1,0 +1,76 @@
+"""Tables: vectors in one column, keys and other columns beside it; and answers as tables."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from antisparse._arrays import plain_array
+from antisparse._containers import package_of
+from antisparse.errors import InputError, InputTypeError
+from antisparse.index.item_schema import pyarrow
+from antisparse.index.snapshot import Snapshot
+from antisparse.scan.columns import Ids
+
+Array = npt.NDArray[Any]
+
+
+def is_table(value: Any) -> bool:
+    """Whether it is a table of named columns, in memory."""
+    if package_of(value) == "pyarrow":
+        return hasattr(value, "column_names")
+    return package_of(value) in ("pandas", "polars") and type(value).__name__ == "DataFrame"
+
+
+def vector_column(schema: Any, name: str | None) -> str:
+    """The column of vectors: the one that is named, or the only one that can be."""
+    if name is not None:
+        if schema.names.count(name) != 1:
+            raise InputError(
+                f"vector = {name!r} is no column; the table has {', '.join(map(repr, schema.names))[:500]}"
+            )
+        return name
+    found = [field.name for field in schema if _holds_vectors(field.type)]
+    if len(found) != 1:
+        listed = ", ".join(map(repr, found)) or "none"
+        raise InputError(f"the table has {len(found)} columns of vectors ({listed}); name one by vector=")
+    return str(found[0])
+
+
+def _holds_vectors(kind: Any) -> bool:
+    pa = pyarrow()
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    value = getattr(kind, "value_type", None)
+    lists = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    return bool(lists) and bool(pa.types.is_floating(value) or pa.types.is_integer(value))
+
+
+def vectors_of(table: Any, column: str) -> Array:
+    """The vectors of a column."""
+    vectors = plain_array(table.column(column), f"column {column!r}")
+    if vectors.ndim != 2 or vectors.dtype.kind not in "biuf":
+        raise InputTypeError(
+            f"column {column!r} is of type {table.schema.field(column).type}; vectors are lists of numbers"
+        )
+    return vectors
+
+
+def answers(snapshot: Snapshot, distances: Array, ids: Ids, keys: Any = None) -> Any:
+    """What was found as an Arrow table: query, rank, distance, key and columns, a row a result.
+
+    Queries are called by their numbers, or by `keys`, an Arrow array.
+    """
+    pa = pyarrow()
+    distances, ids = np.atleast_2d(distances), np.atleast_2d(ids)
+    queries, ranks = np.nonzero(ids >= 0)
+    found = ids[queries, ranks]
+    names = pa.array(queries) if keys is None else keys.take(pa.array(queries))
+    columns = {"query": names, "rank": pa.array(ranks + 1), "distance": pa.array(distances[queries, ranks])}
+    if snapshot.schema is None or snapshot.schema.key is None:
+        columns["id"] = pa.array(found)
+    if snapshot.schema is None:
+        return pa.table(columns)
+    unique, where = np.unique(found, return_inverse=True)
+    items = snapshot.items(unique).take(pa.array(where.reshape(-1)))
+    return pa.table(columns | {name: items.column(name) for name in items.column_names})
