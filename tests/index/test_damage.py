@@ -361,7 +361,7 @@ def test_reading_forged_files_takes_no_more_memory_than_they_do(tmp_path, name: 
         (lambda m: m["codec"].update(file="codec-\0.safetensors"), "names the file"),
         (lambda m: m["codec"].update(file="manifest.json"), "names the file"),
         (lambda m: m["codec"].update(size=2**62), "where the manifest says"),
-        (lambda m: m["segments"][0].update(rows=4), "number of codes"),
+        (lambda m: m["segments"][0].update(rows=4), "number of codes|a batch of 5 rows, where 4 belong"),
         (lambda m: m["segments"][0].update(deleted_rows=1), "deletions"),
         (lambda m: m["segments"][0].update(deleted=None), "deletions are missing"),
         (lambda m: m["segments"][0].update(codes=m["segments"][0]["deleted"]), "not a sound segment"),

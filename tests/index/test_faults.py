@@ -206,6 +206,7 @@ def refusal(deed):
     return ""
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # what an interrupt left open is closed
 def test_a_handler_of_a_signal_that_changes_the_index_loses_nothing(in_memory) -> None:
     """It runs between any two lines of a change: another add, compact or close, or a look that ends in Ctrl-C."""
     path, turn, answers = in_memory / "index", 0, set()
