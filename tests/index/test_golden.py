@@ -14,6 +14,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from antisparse import (
@@ -35,6 +36,7 @@ from antisparse.index.manifest import read_manifest
 
 HERE = Path(__file__).parent
 GOLDEN, FORMAT1 = HERE / "golden", HERE / "format1"
+GOLDEN_ITEMS = HERE / "golden_items"
 
 
 def golden_encoders():
@@ -186,3 +188,44 @@ def test_an_encoder_of_the_first_format_names_what_wrote_it() -> None:
     (file,) = FORMAT1.glob("encoder-*")
     with pytest.raises(FormatError, match=r"encoder-.*antisparse 0\.1.*fit the encoder again"):
         Codec.load(file)
+
+
+# What golden_items holds beside its codes: keys that are text, and a column of each kind of layout that Arrow has.
+ITEMS = {
+    "key": ["a", "b", "c", "d", "é"],
+    "text": ["x", None, "", "日本", "long text"],
+    "tags": [["p"], [], None, ["q", None], ["r"]],
+    "pair": [[1, 2], [3, 4], None, [5, 6], [7, 8]],
+    "day": [1, None, 3, 4, 5],
+    "score": [0.5, None, 1.5, -2.0, 3.0],
+    "flag": [True, None, False, True, False],
+    "struct": [{"a": 1, "b": "x"}, None, {"a": None, "b": "y"}, {"a": 4, "b": None}, {"a": 5, "b": "z"}],
+}
+
+
+def write_golden_items():
+    """Made by hand and once, as the others."""
+    types = {"key": pa.string(), "text": pa.string(), "tags": pa.list_(pa.string()), "pair": pa.list_(pa.int16(), 2)}
+    types |= {"day": pa.date32(), "score": pa.float64(), "flag": pa.bool_()}
+    types |= {"struct": pa.struct([("a", pa.int64()), ("b", pa.string())])}
+    schema = pa.schema(list(types.items()))
+    X = np.random.default_rng(5).standard_normal((5, 4)).round(2)
+    with Index.create(GOLDEN_ITEMS, ITQEncoder(3, random_state=0).fit(X), items=schema, key="key") as index:
+        index.add(X[:4], items=pa.table({name: values[:4] for name, values in ITEMS.items()}, schema))
+        index.remove(["b"])
+        index.add(X[4:], items=pa.table({name: values[4:] for name, values in ITEMS.items()}, schema))
+    (GOLDEN_ITEMS / ".lock").unlink(missing_ok=True)
+
+
+def test_items_that_were_written_once_are_read(tmp_path) -> None:
+    path = shutil.copytree(GOLDEN_ITEMS, tmp_path / "index")
+    left = [0, 2, 3, 4]
+    with Index.open(path, verify=True) as index:
+        assert index.ids.tolist() == left and "b" not in index and "é" in index
+        found = index.items(["a", "c", "d", "é"])
+        for name, values in ITEMS.items():
+            column = found.column(name).cast(pa.int32()) if name == "day" else found.column(name)
+            assert column.to_pylist() == [values[i] for i in left], name
+        index.compact()
+        index.verify()
+        assert index.items(["é", "a"])["text"].to_pylist() == ["long text", "x"]

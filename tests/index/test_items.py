@@ -39,6 +39,7 @@ def index(request, tmp_path):
 
 
 def test_keys_are_spoken_everywhere(index) -> None:
+    assert index.stats()["key"] == "key" and index.stats()["columns"] == "text, year"
     assert len(index) == 30 and "key 7" in index and "nothing" not in index and "" not in index
     assert index.items(["key 25", "key 3"]).to_pylist() == [
         {"key": "key 25", "text": "text 25", "year": 2025},
@@ -137,7 +138,6 @@ def test_a_key_alone_and_columns_alone(tmp_path) -> None:
 
 TYPES = {
     "dictionary": pa.array(["a", "b", "a"]).dictionary_encode(),
-    "view": pa.array(["a", "b", None]).cast(pa.string_view()),
     "lists": pa.array([["a"], [], None]),
     "fixed lists": pa.array([[1, 2], [3, 4], None], pa.list_(pa.int8(), 2)),
     "struct": pa.array([{"a": "x", "b": [1]}, None, {"a": None, "b": None}]),
@@ -145,12 +145,16 @@ TYPES = {
     "timestamps": pa.array([1, 2, None], pa.timestamp("us", "Europe/Paris")),
     "decimals": pa.array([None, 1, 2], pa.decimal128(9, 2)),
     "binary": pa.array([b"\0", b"", None]),
-    "uuid": pa.array([b"0" * 16, b"1" * 16, None], pa.uuid()),
     "bool": pa.array([True, None, False]),
     "nulls": pa.nulls(3),
     "half": pa.array(np.array([1, 2, 3], np.float16)),
     "durations": pa.array([1, 2, None], pa.duration("s")),
 }
+
+
+if hasattr(pa, "uuid"):  # of pyarrow 18, which casts views too
+    TYPES["uuid"] = pa.array([b"0" * 16, b"1" * 16, None], pa.uuid())
+    TYPES["view"] = pa.array(["a", "b", None]).cast(pa.string_view())
 
 
 @pytest.mark.parametrize("kind", TYPES)

@@ -328,6 +328,7 @@ class Index:
             "scan_bytes": snapshot.segments[0].columns.scanned_bytes if snapshot.segments else 0,
             "disk_bytes": disk,
             "disk_bytes_per_vector": round(disk / n, 2) if n else 0.0,
+            **({} if snapshot.schema is None else snapshot.schema.summary),
         }
 
     def codes(self, ids: Any) -> Codes:

@@ -132,6 +132,11 @@ class ItemSchema:
         """The names of the columns without the key."""
         return [name for name in self.stored.names if name != self.key]
 
+    @property
+    def summary(self) -> dict[str, str]:
+        """What it keeps, in words."""
+        return {"key": self.key or "none", "columns": ", ".join(self.columns) or "none"}
+
     def split(self, data: Any, name: str) -> tuple[Ids | None, Any]:
         """Ids, where they are the keys, and the table of what is stored, of a table that has all columns."""
         pa = pyarrow()

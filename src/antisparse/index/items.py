@@ -4,7 +4,6 @@ Row r of a segment's items belongs to the r-th of its ids, ascending. pyarrow is
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +33,7 @@ class Items:
         self.rows = rows
         self._source = source  # the bytes of a file, or batches
         self._path = path
+        self._read: list[Batch] | None = None
         self._checked = bytearray(-(-rows // BATCH))
 
     @classmethod
@@ -72,11 +72,14 @@ class Items:
             raise FormatError(f"{self._path}: its columns are not those of the index: the file is damaged")
         return reader
 
-    @cached_property
+    @property
     def _batches(self) -> list[Batch]:
-        """All batches, not yet checked: only where they are is read."""
-        if self._path is None:
-            return list(self._source)
+        """All batches, not yet checked: only where they are is read. Without a lock, which a fork might find held."""
+        if self._read is None:
+            self._read = self._source if self._path is None else self._all()
+        return self._read
+
+    def _all(self) -> list[Batch]:
         pa, reader = pyarrow(), self._reader()
         try:
             return [reader.get_batch(number) for number in range(reader.num_record_batches)]
