@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import integer, optional_name, real_array, texts
+from antisparse._arrays import integer, optional_name, random_numbers, real_array, texts
 from antisparse._files import TEMPORARY, sync_folder
 from antisparse._progress import bar
 from antisparse.errors import InputError, StorageError
 from antisparse.index.item_schema import ItemSchema
+from antisparse.index.snapshot import distinct, id_array
 from antisparse.index.sources import TableSource, is_source, source_of
 from antisparse.index.tables import vector_column, vectors_of
 
@@ -43,12 +44,23 @@ class Source:
         How many vectors there are in all, if that is known.
     batches : iterable of ndarray
         All of them, a batch at a time, once.
+    schema : ItemSchema or None
+        What is kept beside the codes.
     """
 
     train: Array
     name: str
     total: int | None
     batches: Iterable[Array]
+    schema: ItemSchema | None = None
+
+    @classmethod
+    def chosen(cls, X: Any, names: tuple[Any, Any, Any], train: int, learn: Any, random_state: Any) -> "Source":
+        """From whatever X is; the names are those of the columns of vectors, of the key, and of what is kept."""
+        table, most = TableToBuild.of(X, *names), integer(train, "train", 1)
+        if table is None:
+            return cls.of(X, most, learn)
+        return cls.of_table(table, most, learn, random_numbers(random_state))
 
     @classmethod
     def of(cls, X: Any, train: int, learn: Any = None) -> "Source":
@@ -91,7 +103,7 @@ class Source:
             apart = real_array(learn, "learn", 2)
             if not len(apart):
                 raise InputError("learn has no rows; an index is learned from vectors")
-            return cls(apart, "learn", total, made.given(batches))
+            return cls(apart, "learn", total, made.given(batches), made.schema)
         first: list[Any] = []
         parts: list[Array] = []
         if total is None:
@@ -110,7 +122,17 @@ class Source:
             raise InputError("X has no rows; an index is learned from vectors")
         if len({part.shape[1] for part in parts}) > 1:
             raise InputError(f"X has vectors of different lengths in column {vector!r}; all must have the same")
-        return cls(np.concatenate(parts)[:train], "X", total, made.given(chain(first, batches)))
+        return cls(np.concatenate(parts)[:train], "X", total, made.given(chain(first, batches)), made.schema)
+
+    def check_ids(self, ids: Any) -> Any:
+        """The ids of all vectors, if any are given: what is wrong with them is said before the work."""
+        if ids is None:
+            return None
+        checked = id_array(ids, "ids")
+        distinct(checked)
+        if self.total is not None and len(checked) != self.total:
+            raise InputError(f"ids has {len(checked)} entries, but X has {self.total} vectors")
+        return checked
 
     def shown(self, progress: bool) -> Iterator[Array]:
         """The batches, with a progress bar."""

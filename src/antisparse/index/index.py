@@ -4,31 +4,21 @@ import os
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import (
-    Float64Array,
-    boolean,
-    folder_of,
-    integer,
-    optional_name,
-    random_numbers,
-    renamed,
-    thread_count,
-)
+from antisparse._arrays import Float64Array, boolean, folder_of, optional_name, renamed, thread_count
 from antisparse.codec.codec import Codec, codec_of
 from antisparse.codec.queries import Method, Query
 from antisparse.codes import Codes
 from antisparse.errors import InputError, UnsupportedError
-from antisparse.index.build import Source, TableToBuild, appearing, cell_count, check_new_path
+from antisparse.index.build import Source, appearing, cell_count, check_new_path
 from antisparse.index.incoming import Incoming, Part
 from antisparse.index.item_schema import ItemSchema
 from antisparse.index.manifest import read_manifest
-from antisparse.index.snapshot import Originals, Snapshot, distinct, id_array
+from antisparse.index.snapshot import Originals, Snapshot, id_array
 from antisparse.index.store import FolderStore, MemoryStore
 from antisparse.index.tables import answers
 from antisparse.index.writer import Writer
@@ -125,17 +115,8 @@ class Index:
         place = None if path is None else folder_of(path)
         if place is not None:
             check_new_path(place)
-        table, most = TableToBuild.of(X, vector, key, columns), integer(train, "train", 1)
-        if table is None:
-            source = Source.of(X, most, learn)
-        else:
-            source = Source.of_table(table, most, learn, random_numbers(random_state))
-        schema = None if table is None else table.schema
-        if ids is not None:  # what is wrong with them is said before the work
-            ids = id_array(ids, "ids")
-            distinct(ids)
-            if source.total is not None and len(ids) != source.total:
-                raise InputError(f"ids has {len(ids)} entries, but X has {source.total} vectors")
+        source = Source.chosen(X, (vector, key, columns), train, learn, random_state)
+        ids = source.check_ids(ids)
         encoder = LearnedEncoder(
             n_bytes,
             metric=metric,
@@ -151,10 +132,10 @@ class Index:
         with renamed(X=source.name):
             encoder.fit(source.train)
         if place is None:
-            index = cls._made(None, encoder, n_threads, schema)
+            index = cls._made(None, encoder, n_threads, source.schema)
             index.add(source.shown(progress), ids)
             return index
-        with appearing(place) as folder, cls._made(folder, encoder, n_threads, schema) as index:
+        with appearing(place) as folder, cls._made(folder, encoder, n_threads, source.schema) as index:
             index.add(source.shown(progress), ids)
         return cls.open(place, n_threads=n_threads)
 
@@ -245,9 +226,7 @@ class Index:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -314,22 +293,7 @@ class Index:
 
     def stats(self) -> dict[str, Any]:
         """Vectors, bytes, segments, cells."""
-        snapshot, codec = self.snapshot, self.codec
-        n, disk = len(snapshot), 0 if snapshot.manifest is None else snapshot.manifest.bytes_on_disk
-        return {
-            "vectors": n,
-            "deleted": sum(len(segment.deleted) for segment in snapshot.segments),
-            "dimensions": codec.input_dimension,
-            "metric": codec.metric_name,
-            "cells": codec.n_cells,
-            "segments": len(snapshot.segments),
-            "code_bytes": codec.n_bytes,
-            "code": codec.summary,
-            "scan_bytes": snapshot.segments[0].columns.scanned_bytes if snapshot.segments else 0,
-            "disk_bytes": disk,
-            "disk_bytes_per_vector": round(disk / n, 2) if n else 0.0,
-            **({} if snapshot.schema is None else snapshot.schema.summary),
-        }
+        return self.snapshot.stats()
 
     def codes(self, ids: Any) -> Codes:
         """The code rows of some ids, or keys."""

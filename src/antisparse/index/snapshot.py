@@ -73,6 +73,25 @@ class Snapshot:
             ids = np.maximum(ids, segment.find_keys(keys, hashes))
         return ids
 
+    def stats(self) -> dict[str, Any]:
+        """Vectors, bytes, segments, cells."""
+        n, codec = len(self), self.codec
+        disk = 0 if self.manifest is None else self.manifest.bytes_on_disk
+        return {
+            "vectors": n,
+            "deleted": sum(len(segment.deleted) for segment in self.segments),
+            "dimensions": codec.input_dimension,
+            "metric": codec.metric_name,
+            "cells": codec.n_cells,
+            "segments": len(self.segments),
+            "code_bytes": codec.n_bytes,
+            "code": codec.summary,
+            "scan_bytes": self.segments[0].columns.scanned_bytes if self.segments else 0,
+            "disk_bytes": disk,
+            "disk_bytes_per_vector": round(disk / n, 2) if n else 0.0,
+            **({} if self.schema is None else self.schema.summary),
+        }
+
     def ids_of(self, value: Any, name: str) -> Ids:
         """Ids, given as such or by keys, all of which must be there where they are text."""
         keys = text_keys(value, name) if self.schema is not None and self.schema.key_is_text else None
