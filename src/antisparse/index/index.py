@@ -217,10 +217,8 @@ class Index:
 
     def save(self, path: str | Path) -> None:
         """Write the index, such as one in memory, to a folder that does not exist or is empty."""
-        snapshot = self.snapshot
-        store, _ = FolderStore.create(
-            folder_of(path), snapshot.codec, snapshot.segments, snapshot.next_id, snapshot.schema
-        )
+        now = self.snapshot
+        store, _ = FolderStore.create(folder_of(path), now.codec, now.segments, now.next_id, now.schema)
         store.close()
 
     def __enter__(self) -> Self:
