@@ -6,7 +6,6 @@ from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-import scipy.linalg
 
 from antisparse._arrays import Float64Array
 from antisparse.codec.codebooks import Codebooks
@@ -68,7 +67,9 @@ class Blocks(Frozen):
     @cached_property
     def matrix(self) -> Float64Array:
         """The matrix of all symbols, which is large: mostly zeros."""
-        matrix: Float64Array = scipy.linalg.block_diag(*self.blocks)
+        from scipy.linalg import block_diag  # which takes long to import, and is rarely needed
+
+        matrix: Float64Array = block_diag(*self.blocks)
         matrix.flags.writeable = False
         return matrix
 
