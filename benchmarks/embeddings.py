@@ -158,6 +158,7 @@ def plot(rows: list[Row], path: Path) -> None:
         ax.plot(d, [1e6 / row["encode"][name] / row["d"] for row in rows], "o-", label=f"encoding, {name}")
     ax.set(xscale="log", yscale="log", xlabel="dimensions", ylabel="microseconds a vector and dimension")
     ax.set_xticks(d, [str(value) for value in d])
+    ax.set_yticks([0.01, 0.02, 0.05, 0.1, 0.2, 0.5], ["0.01", "0.02", "0.05", "0.1", "0.2", "0.5"])
     ax.minorticks_off()
     ax.grid(True, color="#dddddd")
     ax.legend(frameon=False)
