@@ -153,7 +153,10 @@ def plot(rows: list[Row], path: Path) -> None:
             for label, points in kinds.items():
                 mine = label == "antisparse"
                 ax.plot(*zip(*sorted(points), strict=True), "o-", lw=3 if mine else 1.2, label=label)
-            ax.set(xlabel="bytes a vector", ylabel=measure, title=name, ylim=(0, 1.02))
+            sizes = sorted({row["bytes"] for row in rows if row["set"] == name and kind(row["name"]) == "antisparse"})
+            ax.set(xlabel="bytes a vector", ylabel=measure, title=name, ylim=(0, 1.02), xscale="log")
+            ax.set_xticks(sizes, [str(size) for size in sizes])
+            ax.minorticks_off()
             ax.grid(True, color="#dddddd")
         line[0].legend(frameon=False)
     save_figure(figure, path)
@@ -167,6 +170,8 @@ def kind(name: str) -> str:
     last = name.split(",")[-1]
     if "ITQ" in name:
         return "ITQ+LSH"
+    if "ScaNN" in name:
+        return "ScaNN"
     return rotated + ("PQx4fs" if "x4" in last else "".join(c for c in last.split("x")[0] if not c.isdigit()))
 
 

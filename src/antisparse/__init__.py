@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from antisparse._files import WRITER
+from antisparse._version import __version__ as __version__
 from antisparse.codes import from_lsb_first, hamming, hamming_search, pack, to_lsb_first, unpack
 from antisparse.errors import (
     AccuracyError,
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from antisparse.learning import Learned, Split, choose_split, learn_codebooks, learn_frame
     from antisparse.scan import CodeBase
     from antisparse.tuning import Setting, Tuning, tune
-
-__version__ = WRITER
 
 __all__ = [
     "AccuracyError",

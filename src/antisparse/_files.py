@@ -6,14 +6,11 @@ import os
 import secrets
 import stat
 from collections.abc import Iterable, Iterator
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from antisparse.errors import AntisparseError, FormatError, InputError, MissingFileError, StorageError
 
-# Noted once: who installs another version beneath a running process changes neither its code nor what it writes.
-WRITER = version("antisparse")
 TEMPORARY = ".tmp-"  # what the name of a file begins with until it is whole
 _PART = 1 << 24  # bytes a write takes at a time
 _AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # opening a FIFO that no one writes to does not wait

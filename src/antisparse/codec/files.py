@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
-from antisparse._files import WRITER
+from antisparse._version import __version__
 from antisparse.errors import AntisparseError, FormatError
 
 FORMAT, VERSION = "antisparse-codec", 1
@@ -36,7 +36,7 @@ def dumps(codec: Any) -> bytes:
     header = {
         "format": FORMAT,
         "version": str(VERSION),
-        "writer": WRITER,
+        "writer": __version__,
         "content": text,
         "crc32": str(_checksum(text, tensors)),
     }

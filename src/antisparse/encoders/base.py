@@ -72,7 +72,9 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """The vectors to learn from, prepared for the metric: float32 where they have no more precision than that."""
         # Rows of an array are drawn first: it may be memory-mapped, and most of it is then never read.
         rows = None
-        if not has_named_columns(X):
+        if isinstance(X, np.ndarray):
+            plain_array(X, "X")  # nothing in it is masked, drawn or not
+        elif not has_named_columns(X):
             X = plain_array(X, "X")
         if isinstance(X, np.ndarray) and X.ndim == 2:
             rows = self._sample(len(X), random)

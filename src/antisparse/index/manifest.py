@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from antisparse._files import WRITER, read_file, sync_folder, write_file
+from antisparse._files import read_file, sync_folder, write_file
+from antisparse._version import __version__
 from antisparse.errors import FormatError
 
 FORMAT, VERSION = "antisparse-index", 2
@@ -58,7 +59,7 @@ class Manifest:
     next_id: int = 0
     segments: tuple[SegmentEntry, ...] = ()
     items: ItemsEntry | None = None
-    writer: str = WRITER  # the version that wrote it
+    writer: str = __version__  # the version that wrote it
 
     def files(self) -> dict[str, int]:
         """The size of every file it names, by name."""
@@ -97,7 +98,7 @@ class Manifest:
 
     def next(self, **changes: Any) -> "Manifest":
         """The manifest after this one."""
-        return replace(self, generation=self.generation + 1, writer=WRITER, **changes)
+        return replace(self, generation=self.generation + 1, writer=__version__, **changes)
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -120,12 +121,12 @@ def read_manifest(folder: Path) -> Manifest:
         if content["version"] != VERSION:
             raise FormatError(
                 f"the index has format {content['version']}, written by antisparse {content.get('writer')}, and this "
-                f"antisparse {WRITER} reads format {VERSION}; upgrade antisparse"
+                f"antisparse {__version__} reads format {VERSION}; upgrade antisparse"
             )
         if unknown := set(content.get("features", [])) - {ITEMS}:
             raise FormatError(
                 f"the index uses {', '.join(map(str, sorted(unknown)))}, which this antisparse "
-                f"{WRITER} does not know; upgrade antisparse"
+                f"{__version__} does not know; upgrade antisparse"
             )
         manifest = _parse(content)
         if manifest.dumps() != data:  # one spelling, and its own checksum: any other bytes are damage
