@@ -42,6 +42,7 @@ def test_the_package_brings_numpy_and_little_else() -> None:
             "antisparse._arrays",
             "antisparse._containers",
             "antisparse._core",
+            "antisparse._version",
             "antisparse.codes",
             "antisparse.errors",
             "antisparse.frames",
