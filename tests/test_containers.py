@@ -35,8 +35,9 @@ class OnlyDLPack:
         return self.array.__dlpack_device__()
 
 
-class OnlyArray(OnlyDLPack):
-    __dlpack__ = __dlpack_device__ = None  # type: ignore[assignment]
+class OnlyArray:
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         return self.array.astype(dtype) if dtype else self.array

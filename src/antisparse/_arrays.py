@@ -47,6 +47,11 @@ def shown(value: Any) -> str:
         return f"a {type(value).__name__}"
 
 
+def first_line(error: BaseException) -> str:
+    """What another package says of an error, cut short, to be part of a message."""
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+
+
 class _Short(reprlib.Repr):
     """Arrays, frames and tensors by their shape: what is in them is long, and may be no one's business."""
 
@@ -75,8 +80,7 @@ def plain_array(value: Any, name: str) -> npt.NDArray[Any]:
     except MemoryError:
         raise
     except Exception as error:  # ragged nested lists, say, or whatever the package raises that it is from
-        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
-        raise InputError(f"{name} is not a rectangular array of numbers: {reason}") from None
+        raise InputError(f"{name} is not a rectangular array of numbers: {first_line(error)}") from None
     # numpy knows bfloat16 from packages alone; float32 holds each of them exactly.
     return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
 

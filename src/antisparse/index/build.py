@@ -68,21 +68,18 @@ class Source:
 
         Or from vectors to `learn` from, apart from those that are added.
         """
-        if learn is not None:
-            apart = real_array(learn, "learn", 2)
-            if not len(apart):
-                raise InputError("learn has no rows; an index is learned from vectors")
+        apart = _apart(learn)
         if not isinstance(X, Iterator):
             array = real_array(X, "X", 2)
-            if learn is not None and apart.shape[1] != array.shape[1]:
+            if apart is not None and apart.shape[1] != array.shape[1]:
                 raise InputError(
                     f"learn has vectors of {apart.shape[1]} dimensions; those to add have {array.shape[1]}"
                 )
-            if learn is None and not len(array):
+            if apart is None and not len(array):
                 raise InputError("X has no rows; an index is learned from vectors")
             batches = in_batches(array)
-            return cls(array, "X", len(array), batches) if learn is None else cls(apart, "learn", len(array), batches)
-        if learn is not None:
+            return cls(array, "X", len(array), batches) if apart is None else cls(apart, "learn", len(array), batches)
+        if apart is not None:
             return cls(apart, "learn", None, X)
         first: list[Array] = []
         while sum(map(len, first)) < train and (part := next(X, None)) is not None:
@@ -99,10 +96,8 @@ class Source:
         """From a table that is read by batches: twice, to draw what is learned from, or once, if it can be no more."""
         table, vector, total = made.table, made.vector, made.table.total
         batches = table.batches(made.columns)
-        if learn is not None:
-            apart = real_array(learn, "learn", 2)
-            if not len(apart):
-                raise InputError("learn has no rows; an index is learned from vectors")
+        apart = _apart(learn)
+        if apart is not None:
             return cls(apart, "learn", total, made.given(batches), made.schema)
         first: list[Any] = []
         parts: list[Array] = []
@@ -160,13 +155,21 @@ class TableToBuild:
     @property
     def columns(self) -> list[str]:
         """The columns that are read."""
-        if self.schema is None:
-            return [self.vector]
-        return [self.vector, *([] if self.schema.key is None else [self.schema.key]), *self.schema.columns]
+        return [self.vector] if self.schema is None else self.schema.read_with(self.vector)
 
     def given(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Batches as an index takes them: vectors alone, if it keeps nothing else."""
         return (vectors_of(batch, self.vector) if self.schema is None else batch for batch in batches)
+
+
+def _apart(learn: Any) -> Array | None:
+    """Vectors to learn from that are not among those to add, if there are any."""
+    if learn is None:
+        return None
+    apart = real_array(learn, "learn", 2)
+    if not len(apart):
+        raise InputError("learn has no rows; an index is learned from vectors")
+    return apart
 
 
 def in_batches(X: Array) -> Iterator[Array]:

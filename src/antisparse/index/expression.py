@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import shown
+from antisparse._arrays import first_line, shown
 from antisparse.errors import InputError, InputTypeError, MissingDependencyError, UnsupportedError
 from antisparse.index.item_schema import ItemSchema, pyarrow
 
@@ -56,7 +56,7 @@ class Expression:
         except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
             if isinstance(error, InputError | InputTypeError):
                 raise
-            raise InputTypeError(f"filter compares what does not compare: {str(error).splitlines()[0][:200]}") from None
+            raise InputTypeError(f"filter compares what does not compare: {first_line(error)}") from None
         if not pa.types.is_boolean(found.type):
             raise InputTypeError(f"filter gives {found.type}, where it must be true or false")
 
@@ -66,7 +66,7 @@ class Expression:
         try:
             found = self._computed(columns)
         except pa.ArrowException as error:  # an integer that floats do not hold, say
-            raise InputError(f"filter could not be computed: {str(error).splitlines()[0][:200]}") from None
+            raise InputError(f"filter could not be computed: {first_line(error)}") from None
         if isinstance(found, pa.Scalar):
             return np.full(count, bool(found.as_py()))
         return np.asarray(found.fill_null(False).to_numpy(zero_copy_only=False), bool)
@@ -310,7 +310,7 @@ def _parsed(text: str) -> Any:
             f"filter cannot be read at {place}{near}; write it like: lang = 'en' and year >= 2020"
         ) from None
     except SqlglotError as error:
-        raise InputError(f"filter cannot be read: {str(error).splitlines()[0][:200]}") from None
+        raise InputError(f"filter cannot be read: {first_line(error)}") from None
     except (RecursionError, InputError):
         raise
     except Exception as error:  # of the parser's own

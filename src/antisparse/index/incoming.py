@@ -51,7 +51,7 @@ class Incoming:
         vector = vector_column(table.schema, self._column(table.schema))
         if self.schema is None:
             return (vectors_of(batch, vector) for batch in table.batches([vector]))
-        return table.batches([vector, *([] if self.schema.key is None else [self.schema.key]), *self.schema.columns])
+        return table.batches(self.schema.read_with(vector))
 
     def _column(self, schema: Any) -> str | None:
         """The name of the column of vectors, if it is known."""

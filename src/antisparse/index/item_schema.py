@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import optional_name, shown, texts
+from antisparse._arrays import first_line, optional_name, shown, texts
 from antisparse._containers import package_of
 from antisparse.errors import FormatError, InputError, InputTypeError, MissingDependencyError
 from antisparse.index.manifest import ItemsEntry
@@ -132,6 +132,10 @@ class ItemSchema:
         """The names of the columns without the key."""
         return [name for name in self.stored.names if name != self.key]
 
+    def read_with(self, vector: str) -> list[str]:
+        """The columns that are read of a table: that of its vectors, the key, and what is kept."""
+        return [vector, *([] if self.key is None else [self.key]), *self.columns]
+
     @property
     def summary(self) -> dict[str, str]:
         """What it keeps, in words."""
@@ -182,7 +186,7 @@ def table_of(data: Any, name: str) -> Any:
         if isinstance(data, dict) or hasattr(data, "__arrow_c_stream__"):
             return pa.table(data)
     except (pa.ArrowException, ValueError, TypeError, OverflowError, LookupError) as error:
-        raise InputError(f"{name} is no table: {(str(error).splitlines() or [''])[0][:200]}") from None
+        raise InputError(f"{name} is no table: {first_line(error)}") from None
     raise InputTypeError(f"{name} must be a table (Arrow, pandas, polars) or a dict of columns, not {shown(data)}")
 
 

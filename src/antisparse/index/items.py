@@ -4,12 +4,14 @@ Row r of a segment's items belongs to the r-th of its ids, ascending. pyarrow is
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from antisparse._arrays import first_line
 from antisparse.errors import FormatError
 from antisparse.index.files import checksum, mapped
 from antisparse.index.item_schema import ItemSchema, pyarrow
@@ -63,11 +65,9 @@ class Items:
 
     def _reader(self) -> Any:
         pa = pyarrow()
-        try:
+        with self._reading("not a sound Arrow file"):
             reader = pa.ipc.open_file(pa.BufferReader(pa.py_buffer(self._source)))
             sound = reader.schema.equals(self.schema.stored)
-        except (pa.ArrowException, OSError, ValueError, TypeError, LookupError, MemoryError) as error:
-            raise FormatError(f"{self._path}: not a sound Arrow file ({_first_line(error)})") from None
         if not sound:
             raise FormatError(f"{self._path}: its columns are not those of the index: the file is damaged")
         return reader
@@ -80,18 +80,23 @@ class Items:
         return self._read
 
     def _all(self) -> list[Batch]:
-        pa, reader = pyarrow(), self._reader()
-        try:
+        reader = self._reader()
+        with self._reading("not a sound Arrow file"):
             return [reader.get_batch(number) for number in range(reader.num_record_batches)]
-        except (pa.ArrowException, OSError, ValueError, TypeError, LookupError, MemoryError) as error:
-            raise FormatError(f"{self._path}: not a sound Arrow file ({_first_line(error)})") from None
+
+    @contextmanager
+    def _reading(self, what: str) -> Iterator[None]:
+        """Whatever Arrow raises at bytes that are no items is a FormatError."""
+        try:
+            yield
+        except (pyarrow().ArrowException, OSError, ValueError, TypeError, LookupError, MemoryError) as error:
+            raise FormatError(f"{self._path}: {what} ({first_line(error)})") from None
 
     def batch(self, number: int) -> Batch:
         """One batch of rows."""
         batch = self._batches[number]
         if not self._checked[number]:
-            pa = pyarrow()
-            try:
+            with self._reading("its items are damaged"):
                 wanted = min(BATCH, self.rows - number * BATCH)
                 if batch.num_rows != wanted:
                     raise ValueError(f"a batch of {batch.num_rows} rows, where {wanted} belong")
@@ -99,8 +104,6 @@ class Items:
                     batch.validate(full=True)
                     if self.schema.key_is_text and batch.column(self.schema.key).null_count:
                         raise ValueError("a key is null")
-            except (pa.ArrowException, OSError, ValueError, TypeError, LookupError, MemoryError) as error:
-                raise FormatError(f"{self._path}: its items are damaged ({_first_line(error)})") from None
             self._checked[number] = 1
         return batch
 
@@ -198,7 +201,3 @@ def packed(schema: ItemSchema, batches: Iterable[Batch]) -> Iterator[bytes]:
         sink.parts.clear()
     writer.close()
     yield b"".join(sink.parts)
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]

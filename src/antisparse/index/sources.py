@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from antisparse._arrays import path_of, shown
+from antisparse._arrays import first_line, path_of, shown
 from antisparse._containers import package_of
 from antisparse.errors import AntisparseError, FormatError, InputError, InputTypeError, MissingFileError
 from antisparse.index.item_schema import pyarrow, table_of
@@ -50,8 +50,7 @@ class TableSource:
         except AntisparseError:
             raise
         except (pa.ArrowException, OSError, ValueError, TypeError, LookupError) as error:
-            first = (str(error).splitlines() or [type(error).__name__])[0][:300]
-            raise FormatError(f"{self.name} could not be read: {first}") from None
+            raise FormatError(f"{self.name} could not be read: {first_line(error)}") from None
 
 
 def is_source(value: Any) -> bool:
@@ -82,8 +81,7 @@ def _of_data_set(data_set: Any, name: str) -> TableSource:
     try:
         total = int(data_set.count_rows())
     except (pa.ArrowException, OSError, ValueError, TypeError) as error:
-        first = (str(error).splitlines() or [type(error).__name__])[0][:300]
-        raise FormatError(f"{name} could not be read: {first}") from None
+        raise FormatError(f"{name} could not be read: {first_line(error)}") from None
 
     def read(columns: list[str]) -> Iterator[Any]:
         if package_of(data_set) == "lance" or not hasattr(data_set, "get_fragments"):
@@ -144,8 +142,7 @@ def _data_set(value: Any, name: str) -> Any:
     except AntisparseError:
         raise
     except (pa.ArrowException, OSError, ValueError, TypeError) as error:
-        first = (str(error).splitlines() or [type(error).__name__])[0][:300]
-        raise FormatError(f"{name} = {_called(value)} could not be read: {first}") from None
+        raise FormatError(f"{name} = {_called(value)} could not be read: {first_line(error)}") from None
 
 
 def _parquet(files: list[Path]) -> Any:

@@ -3,6 +3,7 @@
 import os
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -313,8 +314,7 @@ class Writer:
         assert schema is not None and part.items is not None
         keys: list[str] = part.items.column(schema.key).to_pylist()
         if len(set(keys)) < len(keys):
-            seen: set[str] = set()
-            again = next(key for key in keys if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+            again = Counter(keys).most_common(1)[0][0]
             raise InputError(f"key {shown(again)} stands twice; keys are distinct")
         there = change.snapshot.find_keys(keys) >= 0
         if change.held_keys:
