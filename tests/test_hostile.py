@@ -5,6 +5,7 @@ The functions are found by themselves: one without a call here fails the first t
 
 import dataclasses
 import inspect
+import pickle
 import signal
 import tempfile
 import warnings
@@ -20,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import zoo
+from letters import Letters
 
 import antisparse as a
 from antisparse import codec as fields
@@ -254,6 +256,14 @@ def keyed() -> a.Index:
     return found
 
 
+WORDS = [f"text {i}" for i in range(60)]
+
+
+@cache
+def worded() -> a.Index:
+    return a.Index.build(WORDS, 2, model=Letters(), symbols="signs", effort=1, random_state=0)
+
+
 def fitted(encoder: Any) -> Callable[..., Any]:
     """The encoder's constructor, whose arguments `fit` checks."""
     return lambda **parameters: encoder(**parameters).fit(X)
@@ -357,14 +367,29 @@ CALLS: dict[str, Callable[[], tuple[Callable[..., Any], dict[str, Any]]]] = {
         {"X": table(), "n_bytes": 2, "vector": "v", "key": "key", "columns": ["text"], "ids": None, "learn": None}
         | {"symbols": "signs", "effort": 1, **_SEED, **_BASE},
     ),
+    "Index.build texts": lambda: (
+        a.Index.build,
+        {"X": WORDS, "n_bytes": 2, "model": Letters(), "columns": None, "symbols": "signs", "effort": 1, **_SEED},
+    ),
+    "Index.build text": lambda: (
+        a.Index.build,
+        {"X": table(), "n_bytes": 2, "text": "key", "model": Letters(), "vector": None, "symbols": "signs", "effort": 1}
+        | _SEED,
+    ),
     "Index.create": lambda: (
         a.Index.create,
-        {"path": None, "codec": _CODEC, "metric": "l2", "items": SCHEMA, "key": "key", "n_threads": 1},
+        {"path": None, "codec": _CODEC, "metric": "l2", "items": SCHEMA, "key": "key", "n_threads": 1}
+        | {"text": "text", "model": Letters()},
     ),
     "Index.open": lambda: (
         a.Index.open,
-        {"path": stored(), "read_only": True, "verify": False, "n_threads": 1},
+        {"path": stored(), "read_only": True, "verify": False, "model": Letters(), "n_threads": 1},
     ),
+    "Index.embed": lambda: (worded().embed, {"texts": ["a", "b"]}),
+    "Index.search texts": lambda: (worded().search, {"Q": ["a", "b"], "k": 3, "items": True}),
+    "Index.range_search texts": lambda: (worded().range_search, {"Q": "a", "radius": 0.5}),
+    "Index.add texts": lambda: (pickle.loads(pickle.dumps(worded())).add, {"X": ["a", "b"], "ids": [100, 101]}),
+    "Index.update texts": lambda: (pickle.loads(pickle.dumps(worded())).update, {"X": ["a", "b"], "ids": [1, 2]}),
     "Index.save": lambda: (index().save, {"path": "saved"}),
     "Index.add": lambda: (index().add, {"X": X, "ids": NAMES + 100}),
     "Index.add_codes": lambda: (index().add_codes, {"codes": ROWS, "ids": NAMES + 100}),
@@ -486,7 +511,9 @@ def public() -> Iterator[str]:
                 yield from [name] if takes_arguments(value) else []
                 continue
             yield from [name] if takes_arguments(value) else []
-            for method, inner in vars(value).items():
+            bases = [base for base in value.__mro__[::-1] if base.__module__.startswith("antisparse.index")]
+            inherited = {method: inner for base in bases for method, inner in vars(base).items()}
+            for method, inner in (inherited | dict(vars(value))).items():
                 if method[0] == "_" or name in FIELDS or not inspect.isroutine(getattr(value, method, None)):
                     continue
                 if isinstance(inner, classmethod | staticmethod) or inspect.isfunction(inner):

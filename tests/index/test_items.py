@@ -194,7 +194,7 @@ def test_what_is_refused_and_changes_nothing(index) -> None:
         (lambda: index.update(POOL[:2], ["key 1", "key 1"]), "twice"),
         (lambda: index.update(POOL[:1], ["key 1"], items=table(1, 2)), "ids cannot be given beside items"),
         (lambda: index.remove(["key 1", "nothing"]), "key 'nothing' is not in the index"),
-        (lambda: index.remove(["key 1", 2]), "keys are all text"),
+        (lambda: index.remove(["key 1", 2]), "ids holds text and int; all must be text"),
         (lambda: index.items(["x" * 1000]), "is not in the index"),
     ):
         with pytest.raises((InputError, InputTypeError), match=message) as raised:

@@ -1,5 +1,6 @@
 """What the commands of an index share: an index to read or to change, vectors and ids from files, progress."""
 
+import argparse
 import glob
 import os
 import sys
@@ -24,19 +25,42 @@ Array = npt.NDArray[Any]
 _KEYS = {"base": "train", "learn": "learn", "query": "test", "neighbors": "neighbors"}  # of ann-benchmarks
 
 
-def open_index(path: Path, *, read_only: bool = True, verify: bool = False, threads: int | None = None) -> "Index":
+def open_index(
+    path: Path, *, read_only: bool = True, verify: bool = False, threads: int | None = None, model: Any = None
+) -> "Index":
     """An index that is there."""
     if not path.is_dir():
         raise InputError(f"INDEX {path}: there is no such folder; antisparse build makes one")
     from antisparse.index import Index
 
-    return Index.open(path, read_only=read_only, verify=verify, n_threads=threads)
+    with renamed(model="--model"):
+        return Index.open(path, read_only=read_only, verify=verify, n_threads=threads, model=model)
+
+
+def model_arguments(parser: argparse.ArgumentParser, what: str) -> None:
+    """The arguments that name a model of texts."""
+    parser.add_argument("--model", metavar="NAME", help=what)
+    parser.add_argument(
+        "--download", action="store_true", help="download the model, if it is not here; by default nothing is"
+    )
+
+
+def text_model(given: argparse.Namespace, index: Path | None = None) -> Any:
+    """The model that is named, or, of an index that is there, kept; None if there is none."""
+    from antisparse.index.manifest import read_manifest
+    from antisparse.index.texts import TextModel
+
+    name = given.model
+    if name is None and index is not None and index.is_dir():
+        kept = read_manifest(index).model
+        name = None if kept is None else kept.name
+    return None if name is None else TextModel(name, given.download)
 
 
 @contextmanager
-def changing(path: Path, threads: int | None = None) -> Iterator["Index"]:
+def changing(path: Path, threads: int | None = None, model: Any = None) -> Iterator["Index"]:
     """An index open for writing. Ctrl-C leaves it as it was, unless it comes too late: the message says which."""
-    with open_index(path, read_only=False, threads=threads) as index:
+    with open_index(path, read_only=False, threads=threads, model=model) as index:
         from antisparse.index.manifest import read_manifest  # as in open_index, not before it is needed
 
         before = read_manifest(path)
@@ -66,12 +90,14 @@ def read_part(path: str, part: str, name: str, column: str | None = None) -> Arr
 
 
 def read_source(path: str, part: str, name: str, column: str | None = None) -> Any:
-    """Vectors as an index takes them: an array, or, where it is a table, what reads it a batch at a time.
+    """What an index takes: an array, or, where it is a table, what reads it a batch at a time, or the texts of a .txt.
 
     `-` is standard input: Arrow IPC, or .npy.
     """
     if path == "-":
         return standard_input(name)
+    if path.lower().endswith(".txt"):
+        return read_lines(path, name)
     return path if is_table_path(path) else read_part(path, part, name, column)
 
 
@@ -152,13 +178,16 @@ def read_queries(path: str, column: str | None, key: str | None) -> tuple[Array,
     return np.concatenate([vectors_of(batch, vector) for batch in batches]), keys
 
 
-def read_keys(path: str, name: str) -> list[str]:
-    """Keys that are text, one a line."""
+def read_lines(path: str, name: str) -> list[str]:
+    """Keys or texts, one a line; empty lines are passed over."""
+    place = path_of(path, name)
+    if not os.path.exists(place):
+        raise InputError(f"{name} {path}: there is no such file")
     try:
-        with open_regular(path_of(path, name)) as (file, _):
+        with open_regular(place) as (file, _):
             return [line for line in file.read().decode("utf-8").splitlines() if line]
     except UnicodeDecodeError:
-        raise FormatError(f"{name} {path} is not text with one key a line") from None
+        raise FormatError(f"{name} {path} is not text in UTF-8, one a line") from None
 
 
 def check_output(path: Path, name: str, inputs: Sequence[str | Path | None]) -> None:

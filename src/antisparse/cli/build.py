@@ -6,7 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from antisparse._arrays import renamed
-from antisparse.cli._shared import check_output, is_table_path, on_terminal, read_part, read_source
+from antisparse.cli._shared import (
+    check_output,
+    is_table_path,
+    model_arguments,
+    on_terminal,
+    read_part,
+    read_source,
+    text_model,
+)
+from antisparse.errors import InputError
 from antisparse.learning.symbols import SYMBOLS
 
 _TRAIN = 100_000
@@ -16,6 +25,8 @@ _NAMES = {
     "vector": "--column",
     "key": "--key",
     "columns": "--columns",
+    "text": "--text-column",
+    "model": "--model",
     "learn": "--learn",
     "n_bytes": "--bytes",
     "cells": "--cells",
@@ -27,7 +38,7 @@ _NAMES = {
 
 VECTORS = (
     "a file of vectors, or a folder whose base file is used; tables: a Parquet or Arrow file, a folder, a glob or an "
-    "address of such; - for Arrow IPC or .npy from standard input"
+    "address of such; a .txt of texts, one a line, with a model; - for Arrow IPC or .npy from standard input"
 )
 
 
@@ -42,6 +53,8 @@ def add_build(commands: Any) -> None:
     parser.add_argument("vectors", metavar="VECTORS", help=VECTORS)
     parser.add_argument("--key", help="the column that is the key of every item: text, or integers")
     parser.add_argument("--columns", help="the columns to keep beside the codes: text,lang")
+    parser.add_argument("--text-column", metavar="COLUMN", help="the column of texts that the model makes vectors of")
+    model_arguments(parser, "the model of sentence-transformers that makes, or made, the vectors; the index keeps it")
     parser.add_argument("-o", "--out", type=Path, required=True, metavar="INDEX", help="the folder to make")
     parser.add_argument("--bytes", type=int, default=16, help="bytes of a code: all that is stored but the id (16)")
     parser.add_argument("--metric", choices=("l2", "cosine", "ip"), default="l2", help="what is nearest (l2)")
@@ -83,6 +96,8 @@ def _build(given: argparse.Namespace, command: str) -> int:
     columns = None if given.columns is None else [name for name in given.columns.split(",") if name]
     vector = given.column if given.vectors == "-" or is_table_path(given.vectors) else None
     learn = None if given.learn is None else read_part(given.learn, "learn", "--learn")
+    if isinstance(X, list) and given.model is None:
+        raise InputError(f"VECTORS {given.vectors} holds texts; name the model that makes vectors of them by --model")
     with (
         renamed(**_NAMES),
         Index.build(
@@ -93,6 +108,8 @@ def _build(given: argparse.Namespace, command: str) -> int:
             vector=vector,
             key=given.key,
             columns=columns,
+            text=given.text_column,
+            model=text_model(given),
             cells=given.cells,
             symbols=given.symbols,
             effort=given.effort,

@@ -15,11 +15,13 @@ from antisparse.cli._shared import (
     bar,
     changing,
     check_columns,
+    model_arguments,
     on_terminal,
     open_index,
     read_ids,
-    read_keys,
+    read_lines,
     read_source,
+    text_model,
     whole_numbers,
 )
 from antisparse.cli.build import VECTORS
@@ -39,6 +41,7 @@ def add_index(commands: Any) -> None:
         "--ids", metavar="FILE", help="their ids: .npy, or text with one a line; by default they go on from the largest"
     )
     parser.add_argument("--column", help="the array of an HDF5 file, or the column of a Parquet file")
+    model_arguments(parser, "the model that makes vectors of texts (the one that the index keeps)")
     parser.add_argument("--threads", type=int, help="threads to use (all CPUs)")
     parser = _command(
         commands,
@@ -84,7 +87,10 @@ def _add(given: argparse.Namespace, command: str) -> int:
     ids = None if given.ids is None else read_ids(given.ids, "--ids")
     if ids is not None and isinstance(X, np.ndarray) and len(ids) != len(X):
         raise InputError(f"--ids {given.ids} has {len(ids)} ids for {len(X)} vectors")
-    with changing(given.index, given.threads) as index, renamed(X="VECTORS", ids="--ids", vector="--column"):
+    names = {"X": "VECTORS", "ids": "--ids", "vector": "--column", "model": "--model"}
+    with changing(given.index, given.threads, text_model(given, given.index)) as index, renamed(**names):
+        if isinstance(X, list) and (index.snapshot.model is None or index.snapshot.model.text is None):
+            raise InputError(f"VECTORS {given.vectors} holds texts, but the index was not built from texts")
         if isinstance(X, np.ndarray):
             check_columns(X, "VECTORS", index.codec.input_dimension)
             X = with_bar(in_batches(X), len(X), on_terminal())
@@ -114,7 +120,7 @@ def _remove(given: argparse.Namespace, command: str) -> int:
 
 def _keys(index: "Index", word: str) -> list[str]:
     """A key, or the keys in a file."""
-    return read_keys(word, "IDS") if word not in index and os.path.isfile(word) else [word]
+    return read_lines(word, "IDS") if word not in index and os.path.isfile(word) else [word]
 
 
 def _ids(word: str) -> Any:

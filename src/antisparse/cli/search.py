@@ -18,11 +18,13 @@ from antisparse.cli._shared import (
     check_columns,
     check_output,
     check_vectors,
+    model_arguments,
     open_index,
     read_ids,
-    read_keys,
+    read_lines,
     read_part,
     read_queries,
+    text_model,
 )
 from antisparse.cli.results import SUFFIXES, Results, outputs, parquet
 from antisparse.errors import InputError, InputTypeError
@@ -41,7 +43,7 @@ def add_search(commands: Any) -> None:
         help="find the nearest vectors to queries",
         description="Find the nearest vectors to each query.",
     )
-    _arguments(parser, 10)
+    _arguments(parser, 10, texts=True)
     parser.add_argument(
         "-o",
         "--out",
@@ -60,6 +62,10 @@ def add_search(commands: Any) -> None:
         help="search the items alone of which this is true: lang = 'en' and year >= 2020",
     )
     parser.add_argument("--query-key", metavar="COLUMN", help="the column of QUERIES that names them in the results")
+    parser.add_argument(
+        "--text", action="append", metavar="TEXT", help="ask this, in place of QUERIES; may be repeated"
+    )
+    model_arguments(parser, "the model that makes vectors of texts (the one that the index keeps)")
     parser.set_defaults(run=_search)
     parser = commands.add_parser(
         "eval",
@@ -68,7 +74,7 @@ def add_search(commands: Any) -> None:
         "neighbour is among the first R results. 10@10: the part of the ten true nearest neighbours that are among the "
         "first ten results.",
     )
-    _arguments(parser, 100)
+    _arguments(parser, 100, texts=False)
     parser.add_argument(
         "truth",
         metavar="TRUTH",
@@ -77,9 +83,14 @@ def add_search(commands: Any) -> None:
     parser.set_defaults(run=_eval)
 
 
-def _arguments(parser: argparse.ArgumentParser, k: int) -> None:
+def _arguments(parser: argparse.ArgumentParser, k: int, texts: bool) -> None:
     parser.add_argument("index", metavar="INDEX", type=Path, help="the folder of the index")
-    parser.add_argument("queries", metavar="QUERIES", help="a file of vectors, or a folder whose query file is used")
+    parser.add_argument(
+        "queries",
+        metavar="QUERIES",
+        nargs="?" if texts else None,
+        help="a file of vectors, or a folder whose query file is used; a .txt of texts, one a line, with a model",
+    )
     parser.add_argument("-k", type=int, default=k, help=f"results a query ({k})")
     parser.add_argument(
         "--method",
@@ -114,7 +125,7 @@ def _search(given: argparse.Namespace, command: str) -> int:
         if given.filter_expr is not None:
             options["filter"] = given.filter_expr
         elif given.filter is not None:
-            read = read_keys if schema is not None and schema.key_is_text else read_ids
+            read = read_lines if schema is not None and schema.key_is_text else read_ids
             options["filter"] = read(given.filter, "--filter")
         Q, keys = _queries(given, index)
         with renamed(filter="--filter-expr"):
@@ -168,10 +179,19 @@ def _eval(given: argparse.Namespace, command: str) -> int:
 def _open(given: argparse.Namespace) -> "Index":
     thread_count(given.threads, "--threads")
     integer(given.k, "-k", 1)
-    return open_index(given.index, threads=given.threads)
+    model = text_model(given, given.index) if hasattr(given, "model") else None
+    return open_index(given.index, threads=given.threads, model=model)
 
 
 def _queries(given: argparse.Namespace, index: "Index") -> tuple[Array, Any]:
+    texts = getattr(given, "text", None)
+    if (texts is None) == (given.queries is None):
+        raise InputError("QUERIES or --text: give one of them")
+    if texts is None and given.queries.lower().endswith(".txt"):
+        texts = read_lines(given.queries, "QUERIES")
+    if texts:
+        with renamed(model="--model"):
+            return index.embed(texts), texts
     Q, keys = read_queries(given.queries, given.column, getattr(given, "query_key", None))
     check_columns(Q, "QUERIES", index.codec.input_dimension)
     check_vectors(Q, "QUERIES", index.metric, range(len(Q)))

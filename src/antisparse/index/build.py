@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import integer, optional_name, random_numbers, real_array, texts
+from antisparse._arrays import integer, optional_name, random_numbers, real_array, text_list, texts
 from antisparse._files import TEMPORARY, sync_folder
 from antisparse._progress import bar
 from antisparse.errors import InputError, StorageError
@@ -22,6 +22,7 @@ from antisparse.index.item_schema import ItemSchema
 from antisparse.index.snapshot import distinct, id_array
 from antisparse.index.sources import TableSource, is_source, source_of
 from antisparse.index.tables import vector_column, vectors_of
+from antisparse.index.texts import TEXT, VECTOR, EmbeddedSource, TextModel, text_table
 
 Array = npt.NDArray[Any]
 
@@ -55,12 +56,14 @@ class Source:
     schema: ItemSchema | None = None
 
     @classmethod
-    def chosen(cls, X: Any, names: tuple[Any, Any, Any], train: int, learn: Any, random_state: Any) -> "Source":
-        """From whatever X is; the names are those of the columns of vectors, of the key, and of what is kept."""
-        table, most = TableToBuild.of(X, *names), integer(train, "train", 1)
+    def chosen(
+        cls, X: Any, table: "TableToBuild | None", train: int, learn: Any, random_state: Any, progress: bool
+    ) -> "Source":
+        """From whatever X is, an array or a table."""
+        most = integer(train, "train", 1)
         if table is None:
             return cls.of(X, most, learn)
-        return cls.of_table(table, most, learn, random_numbers(random_state))
+        return cls.of_table(table, most, learn, random_numbers(random_state), progress)
 
     @classmethod
     def of(cls, X: Any, train: int, learn: Any = None) -> "Source":
@@ -92,7 +95,9 @@ class Source:
         return cls(np.concatenate(first)[:train], "X", None, chain(first, X))
 
     @classmethod
-    def of_table(cls, made: "TableToBuild", train: int, learn: Any, random: np.random.RandomState) -> "Source":
+    def of_table(
+        cls, made: "TableToBuild", train: int, learn: Any, random: np.random.RandomState, progress: bool
+    ) -> "Source":
         """From a table that is read by batches: twice, to draw what is learned from, or once, if it can be no more."""
         table, vector, total = made.table, made.vector, made.table.total
         batches = table.batches(made.columns)
@@ -107,12 +112,8 @@ class Source:
                 parts.append(vectors_of(batch, vector))
         else:
             rows = np.arange(total) if total <= train else np.sort(random.choice(total, train, replace=False))
-            at = 0
-            for batch in table.batches([vector]):
-                mine = rows[np.searchsorted(rows, at) : np.searchsorted(rows, at + len(batch))] - at
-                at += len(batch)
-                if len(mine):
-                    parts.append(vectors_of(batch, vector)[mine])
+            read = with_bar(table.batches([vector], rows), len(rows), progress, "reading")
+            parts = [vectors_of(batch, vector) for batch in read]
         if not sum(map(len, parts)):
             raise InputError("X has no rows; an index is learned from vectors")
         if len({part.shape[1] for part in parts}) > 1:
@@ -143,14 +144,27 @@ class TableToBuild:
     schema: ItemSchema | None
 
     @classmethod
-    def of(cls, X: Any, vector: str | None, key: str | None, columns: Any) -> "TableToBuild | None":
+    def of(
+        cls, X: Any, vector: str | None, key: str | None, columns: Any, text: str | None, model: TextModel | None
+    ) -> "TableToBuild | None":
         """None if it is an array: a table in memory is one, unless one of its columns is named."""
-        if vector is key is columns is None and not is_source(X):
+        if optional_name(text, "text") is None and model is not None and not isinstance(X, str):
+            X, text, columns = _texts_without_table(X, text, columns)
+        if vector is key is columns is text is None and not is_source(X):
             return None
         table = source_of(X, "X")
+        if text is not None:
+            if model is None or vector is not None:
+                raise InputError(f"text = {text!r} is embedded by a model: pass model=, and no vector=")
+            table, vector = EmbeddedSource(table, text, model), VECTOR
         name = vector_column(table.schema, optional_name(vector, "vector"))
         kept = () if columns is None else texts(columns, "columns")
         return cls(table, name, ItemSchema.of(table.schema, key, kept, name) if key is not None or kept else None)
+
+    @property
+    def text(self) -> str | None:
+        """The column that is embedded, if one is."""
+        return self.table.column if isinstance(self.table, EmbeddedSource) else None
 
     @property
     def columns(self) -> list[str]:
@@ -160,6 +174,12 @@ class TableToBuild:
     def given(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Batches as an index takes them: vectors alone, if it keeps nothing else."""
         return (vectors_of(batch, self.vector) if self.schema is None else batch for batch in batches)
+
+
+def _texts_without_table(X: Any, text: str | None, columns: Any) -> tuple[Any, str | None, Any]:
+    """Texts as a table of one column, which is kept; anything else as it is."""
+    found = text_list(X, "X")
+    return (X, text, columns) if found is None else (text_table(found), TEXT, [TEXT] if columns is None else columns)
 
 
 def _apart(learn: Any) -> Array | None:
@@ -177,9 +197,9 @@ def in_batches(X: Array) -> Iterator[Array]:
     return (X[at : at + BATCH] for at in range(0, len(X), BATCH))
 
 
-def with_bar(batches: Iterable[Array], total: int | None, progress: bool) -> Iterator[Array]:
-    """Batches of vectors that are added, with a progress bar."""
-    with bar("adding", total, progress) as advance:
+def with_bar(batches: Iterable[Any], total: int | None, progress: bool, name: str = "adding") -> Iterator[Any]:
+    """Batches of vectors or tables, with a progress bar."""
+    with bar(name, total, progress) as advance:
         for batch in batches:
             yield batch
             advance(len(batch))

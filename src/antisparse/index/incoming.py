@@ -4,15 +4,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from antisparse._arrays import text_list
 from antisparse.codec.codec import Codec
 from antisparse.codes import Codes
 from antisparse.errors import InputError, UnsupportedError
-from antisparse.index.build import with_bar
+from antisparse.index.build import BATCH, with_bar
 from antisparse.index.item_schema import ItemSchema, table_of
 from antisparse.index.items import Table
+from antisparse.index.manifest import ModelEntry
 from antisparse.index.snapshot import id_array
 from antisparse.index.sources import TableSource, is_source, source_of
 from antisparse.index.tables import is_table, vector_column, vectors_of
+from antisparse.index.texts import BATCH as TEXTS
+from antisparse.index.texts import VECTOR, TextModel, column_texts, needed, text_table
 from antisparse.scan.columns import Ids
 
 
@@ -32,12 +36,15 @@ class Incoming:
     codec: Codec
     schema: ItemSchema | None
     n_threads: int | None
+    kept: ModelEntry | None = None
+    model: TextModel | None = None
     vector: str | None = None  # the column of vectors, if it is another than before
 
     def parts(self, X: Any, ids: Any, items: Any, progress: bool) -> Iterator[Part]:
-        """Vectors or a table, or an iterator of such, a part at a time."""
+        """Vectors, texts or a table, or an iterator of such, a part at a time."""
         given = None if ids is None else id_array(ids, "ids")
-        if items is None and is_source(X):
+        X = self._as_table(X)
+        if items is None and (is_source(X) or (self._text is not None and is_table(X))):
             table = source_of(X, "X")
             X = with_bar(self._batches(table), table.total, progress)
         if not isinstance(X, Iterator):
@@ -46,18 +53,41 @@ class Incoming:
             raise InputError("items cannot be given beside an iterator; let it give tables")
         return self._several(X, given)
 
-    def _batches(self, table: TableSource) -> Iterator[Any]:
-        """The batches of a table that is not in memory: of vectors alone, if nothing else is kept."""
-        vector = vector_column(table.schema, self._column(table.schema))
-        if self.schema is None:
-            return (vectors_of(batch, vector) for batch in table.batches([vector]))
-        return table.batches(self.schema.read_with(vector))
+    @property
+    def _text(self) -> str | None:
+        """The column of texts that is embedded, unless a column of vectors is named."""
+        return None if self.kept is None or self.vector is not None else self.kept.text
 
-    def _column(self, schema: Any) -> str | None:
-        """The name of the column of vectors, if it is known."""
-        if self.vector is not None or self.schema is None:
-            return self.vector
-        return self.schema.vector if self.schema.vector in schema.names else None
+    def _as_table(self, X: Any) -> Any:
+        """Texts as a table, where texts are embedded; anything else, a path say, as it is."""
+        found = None if self._text is None or isinstance(X, str) else text_list(X, "X")
+        return X if found is None or self._text is None else text_table(found, self._text)
+
+    def _batches(self, table: TableSource) -> Iterator[Any]:
+        """The batches of a table that is read a part at a time: of vectors alone, if nothing else is kept."""
+        column, rows = self._column(table.schema), BATCH if self._text is None else TEXTS
+        for whole in table.batches([column] if self.schema is None else self.schema.read_with(column)):
+            for at in range(0, whole.num_rows, rows):
+                batch = whole.slice(at, rows)
+                yield self._vectors(batch) if self.schema is None else batch
+
+    def _column(self, schema: Any) -> str:
+        """The column that vectors are made of: that of the vectors, or that of the texts."""
+        if VECTOR in schema.names:
+            return VECTOR
+        if self._text is not None and self._text in schema.names:
+            return self._text
+        known = self.vector
+        if known is None and self.schema is not None and self.schema.vector in schema.names:
+            known = self.schema.vector
+        return vector_column(schema, known)
+
+    def _vectors(self, table: Table) -> Any:
+        """The vectors of a table in memory."""
+        column = self._column(table.schema)
+        if column != self._text:
+            return vectors_of(table, column)
+        return needed(self.model).documents(column_texts(table, column))
 
     def _several(self, X: Iterator[Any], given: Ids | None) -> Iterator[Part]:
         at = 0
@@ -71,14 +101,16 @@ class Incoming:
         if given is not None and at != len(given):
             raise InputError(f"ids has {len(given)} entries, but X has {at} vectors")
 
-    def _split(self, X: Any) -> tuple[Any, Table]:
-        """The vectors of a table in memory, and the table."""
+    def _split(self, X: Any) -> tuple[Any, Table | None]:
+        """The vectors of a table in memory, and the table, if anything of it is kept."""
         table = table_of(X, "X")
-        return vectors_of(table, vector_column(table.schema, self._column(table.schema))), table
+        return self._vectors(table), None if self.schema is None else table
 
     def _part(self, X: Any, ids: Ids | None, items: Any, first_row: int) -> Part:
-        if self.schema is not None and items is None and is_table(X):
-            X, items = self._split(X)
+        X = self._as_table(X)
+        if is_table(X) and (self.schema is not None or self._text is not None):
+            X, own = self._split(X)
+            items = own if items is None else items
         return self.with_items(self._encode(X, first_row), ids, items)
 
     def with_items(self, rows: Codes, ids: Ids | None, items: Any) -> Part:
@@ -103,8 +135,10 @@ class Incoming:
 
     def replacement(self, X: Any, ids: Any, items: Any) -> tuple[Codes, Any, Table | None]:
         """Code rows, the ids or keys whose they are, and their items, if these are replaced, too."""
-        if self.schema is not None and items is None and ids is None and is_table(X):
-            X, items = self._split(X)
+        X = self._as_table(X)
+        if is_table(X) and (self._text is not None or (self.schema is not None and items is None and ids is None)):
+            X, own = self._split(X)
+            items = own if items is None else items
         rows, table = self._encode(X), None
         if items is not None:
             part = self.with_items(rows, None, items)

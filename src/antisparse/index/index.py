@@ -7,29 +7,26 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 
-from antisparse._arrays import Float64Array, boolean, folder_of, optional_name, renamed, thread_count
+from antisparse._arrays import boolean, folder_of, optional_name, renamed, thread_count
 from antisparse.codec.codec import Codec, codec_of
-from antisparse.codec.queries import Method, Query
 from antisparse.codes import Codes
 from antisparse.errors import InputError, UnsupportedError
-from antisparse.index.build import Source, appearing, cell_count, check_new_path
+from antisparse.index.build import Source, TableToBuild, appearing, cell_count, check_new_path
 from antisparse.index.incoming import Incoming, Part
 from antisparse.index.item_schema import ItemSchema
 from antisparse.index.manifest import read_manifest
-from antisparse.index.snapshot import Originals, Snapshot, id_array
+from antisparse.index.reader import Reader
+from antisparse.index.snapshot import Snapshot, id_array
 from antisparse.index.store import FolderStore, MemoryStore
-from antisparse.index.tables import answers
+from antisparse.index.texts import TextModel
 from antisparse.index.writer import Writer
 from antisparse.metrics import MetricName
 from antisparse.scan.columns import Ids
-from antisparse.scan.search import Search, Searcher
-
-Probes = int | Literal["all"]
+from antisparse.scan.search import Searcher
 
 
-class Index:
+class Index(Reader):
     """Codes by id: made by `Index.build` or `Index.create`, found again by `Index.open`.
 
     Every change is on the disk when the call returns, whole or not at all. Searches see the state of their beginning;
@@ -46,9 +43,12 @@ class Index:
     array([0, 1, 2])
     """
 
-    def __init__(self, store: MemoryStore | FolderStore, snapshot: Snapshot, n_threads: int | None) -> None:
+    def __init__(
+        self, store: MemoryStore | FolderStore, snapshot: Snapshot, n_threads: int | None, model: TextModel | None
+    ) -> None:
         self._writer = Writer(store, snapshot)
         self.n_threads = n_threads
+        self._model = model
 
     @classmethod
     def build(
@@ -62,6 +62,8 @@ class Index:
         vector: str | None = None,
         key: str | None = None,
         columns: Any = None,
+        text: str | None = None,
+        model: Any = None,
         cells: int | Literal["auto"] = "auto",
         symbols: str = "auto",
         effort: Literal[1, 2, 3] = 2,
@@ -76,10 +78,11 @@ class Index:
 
         Parameters
         ----------
-        X : array of shape (n, d), iterator of such arrays, or table
+        X : array of shape (n, d), iterator of such arrays, table, or sequence of texts
             May be memory-mapped. Of an iterator the first `train` vectors are learned from. A table is one of Arrow,
             pandas or polars, a `pyarrow.dataset`, a reader of record batches, or files of tables: a path, several, a
-            folder, a glob, an address such as "s3://...". Files are read a batch at a time.
+            folder, a glob, an address such as "s3://...". Files are read a batch at a time. Texts need a `model`, and
+            are kept as the column "text".
         n_bytes : int
             All that is stored of a vector but its id.
         path : path, optional
@@ -93,6 +96,11 @@ class Index:
             The column that is the key of every item: text, or integers, which are then the ids.
         columns : sequence of str, optional
             The columns to keep beside the codes.
+        text : str, optional
+            The column of texts that `model` makes the vectors of, where the table has none.
+        model : object with a method encode, or str, optional
+            What makes vectors of texts, or the name of a model of sentence-transformers that is on this machine. Its
+            name is kept, and searches take texts. With vectors that are made already it is what made them.
         cells : int or "auto"
             Cells, of which a search may visit a few (`probes`); their number takes one or two of the bytes. "auto":
             what has the most recall below a million vectors, and about the square root of their number beyond.
@@ -115,7 +123,9 @@ class Index:
         place = None if path is None else folder_of(path)
         if place is not None:
             check_new_path(place)
-        source = Source.chosen(X, (vector, key, columns), train, learn, random_state)
+        embedder = TextModel.of(model)
+        table = TableToBuild.of(X, vector, key, columns, text, embedder)
+        source = Source.chosen(X, table, train, learn, random_state, progress)
         ids = source.check_ids(ids)
         encoder = LearnedEncoder(
             n_bytes,
@@ -131,13 +141,15 @@ class Index:
         )
         with renamed(X=source.name):
             encoder.fit(source.train)
+        kept = None if embedder is None else embedder.entry(None if table is None else table.text)
+        empty = Snapshot(Searcher(codec_of(encoder, None)), schema=source.schema, model=kept)
         if place is None:
-            index = cls._made(None, encoder, n_threads, source.schema)
+            index = cls._made(None, empty, n_threads, embedder)
             index.add(source.shown(progress), ids)
             return index
-        with appearing(place) as folder, cls._made(folder, encoder, n_threads, source.schema) as index:
+        with appearing(place) as folder, cls._made(folder, empty, n_threads, embedder) as index:
             index.add(source.shown(progress), ids)
-        return cls.open(place, n_threads=n_threads)
+        return cls.open(place, model=embedder, n_threads=n_threads)
 
     @classmethod
     def create(
@@ -148,6 +160,8 @@ class Index:
         metric: MetricName | None = None,
         items: Any = None,
         key: str | None = None,
+        text: str | None = None,
+        model: Any = None,
         n_threads: int | None = None,
     ) -> Self:
         """A new index without codes.
@@ -164,17 +178,23 @@ class Index:
             The columns to keep beside the codes: a text, a category, a date.
         key : str, optional
             The one of these that is the key of every item: text, or integers, which are then the ids.
+        text, model
+            As for `build`: the column of texts that are embedded, and what embeds them.
         """
         fitted = codec_of(codec, metric)
         thread_count(n_threads)
-        return cls._made(path, fitted, n_threads, ItemSchema.declared(items, key))
+        embedder, column = TextModel.of(model), optional_name(text, "text")
+        if column is not None and embedder is None:
+            raise InputError(f"text = {column!r} is embedded by a model: pass model=")
+        kept = None if embedder is None else embedder.entry(column)
+        empty = Snapshot(Searcher(fitted), schema=ItemSchema.declared(items, key), model=kept)
+        return cls._made(path, empty, n_threads, embedder)
 
     @classmethod
-    def _made(cls, path: Any, codec: Any, n_threads: int | None, schema: ItemSchema | None) -> Self:
-        fitted = codec_of(codec, None)
+    def _made(cls, path: Any, empty: Snapshot, n_threads: int | None, model: TextModel | None) -> Self:
         if path is None:
-            return cls(MemoryStore(), Snapshot(Searcher(fitted), schema=schema), n_threads)
-        return cls(*FolderStore.create(folder_of(path), fitted, schema=schema), n_threads)
+            return cls(MemoryStore(), empty, n_threads, model)
+        return cls(*FolderStore.create(folder_of(path), empty), n_threads, model)
 
     @classmethod
     def open(
@@ -184,6 +204,7 @@ class Index:
         read_only: bool = False,
         verify: bool = False,
         memory: bool = False,
+        model: Any = None,
         n_threads: int | None = None,
     ) -> Self:
         """An index in a folder. One process may have it open for writing; readers keep the state they opened.
@@ -199,6 +220,8 @@ class Index:
         memory : bool
             Read all codes into memory. By default files are mapped: if someone truncates a mapped file in place, or its
             disk fails, the system kills a process that reads it (SIGBUS).
+        model : object with a method encode, or str, optional
+            What makes vectors of texts, as for `build`. An index that keeps the name of a model takes no other.
         n_threads : int, optional
         """
         thread_count(n_threads)
@@ -206,20 +229,18 @@ class Index:
         if not os.path.isdir(folder):
             raise InputError(f"path = {str(path)!r}: there is no such folder; make an index with Index.build")
         boolean(verify, "verify")
-        read_manifest(folder)  # before there is a lock in a folder that is no index
+        embedder = TextModel.of(model, read_manifest(folder).model)  # before there is a lock in a folder that is none
         store = FolderStore(folder, boolean(read_only, "read_only"), boolean(memory, "memory"))
         try:
             store.lock()
-            return cls(store, store.open(verify=verify), n_threads)
+            return cls(store, store.open(verify=verify), n_threads, embedder)
         except BaseException:
             store.close()
             raise
 
     def save(self, path: str | Path) -> None:
         """Write the index, such as one in memory, to a folder that does not exist or is empty."""
-        now = self.snapshot
-        store, _ = FolderStore.create(folder_of(path), now.codec, now.segments, now.next_id, now.schema)
-        store.close()
+        FolderStore.create(folder_of(path), self.snapshot)[0].close()
 
     def __enter__(self) -> Self:
         return self
@@ -235,33 +256,10 @@ class Index:
         """See what was written since: for readers."""
         self._writer.refresh()
 
-    # What is there.
-
     @property
     def snapshot(self) -> Snapshot:
         """The present state; it never changes, and changes of the index do not reach it."""
         return self._writer.snapshot
-
-    @property
-    def codec(self) -> Codec:
-        """What codes vectors."""
-        return self.snapshot.codec
-
-    @property
-    def metric(self) -> MetricName:
-        """What is nearest."""
-        return self.codec.metric_name
-
-    def __len__(self) -> int:
-        return len(self.snapshot)
-
-    def __contains__(self, value: object) -> bool:
-        snapshot = self.snapshot
-        if isinstance(value, str) and snapshot.schema is not None and snapshot.schema.key_is_text:
-            return bool(snapshot.find_keys([value])[0] >= 0)
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < 2**63:
-            return False
-        return bool(snapshot.contains(np.array([value], np.int64)).all())
 
     def __repr__(self) -> str:
         store = self._writer.store
@@ -277,35 +275,8 @@ class Index:
         snapshot = self.snapshot
         ids, schema = snapshot.ids, snapshot.schema
         items = None if schema is None else snapshot.items(ids)
-        return _from_codes, (self.codec, snapshot.codes(ids), ids, snapshot.next_id, self.n_threads, schema, items)
-
-    @property
-    def ids(self) -> Ids:
-        """All ids, ascending."""
-        return self.snapshot.ids
-
-    @property
-    def cells(self) -> int:
-        """The number of cells, one for a flat index."""
-        return self.codec.n_cells
-
-    def stats(self) -> dict[str, Any]:
-        """Vectors, bytes, segments, cells."""
-        return self.snapshot.stats()
-
-    def codes(self, ids: Any) -> Codes:
-        """The code rows of some ids, or keys."""
-        return self.snapshot.codes(ids)
-
-    def items(self, keys: Any = None) -> Any:
-        """The items of some keys, or ids, in their order as an Arrow table; by default all, in the order of ids."""
-        snapshot = self.snapshot
-        return snapshot.items(snapshot.ids if keys is None else snapshot.ids_of(keys, "keys"))
-
-    def reconstruct(self, ids: Any) -> Float64Array:
-        """The vectors that the codes of some ids, or keys, stand for."""
-        snapshot = self.snapshot
-        return snapshot.codec.decode(snapshot.codes(ids), n_threads=self.n_threads)
+        kept = {"next_id": snapshot.next_id, "schema": schema, "model": snapshot.model}
+        return _from_codes, (self.codec, kept, snapshot.codes(ids), ids, items, self.n_threads, self._model)
 
     # Changes.
 
@@ -323,9 +294,10 @@ class Index:
 
         To an index that keeps items, add tables of any kind that `build` takes, which have the column of vectors (the
         same as before, or `vector`), the key and all columns that are kept, or an iterator of such; or vectors, and as
-        `items` a table of the rest.
+        `items` a table of the rest. Where texts are embedded, their column stands for that of vectors, and an index of
+        texts alone takes more of them.
         """
-        incoming = Incoming(self.codec, self.snapshot.schema, self.n_threads, optional_name(vector, "vector"))
+        incoming = replace(self._incoming, vector=optional_name(vector, "vector"))
         done = self._writer.add(incoming.parts(X, ids, items, boolean(progress, "progress")))
         return np.concatenate([np.zeros(0, np.int64), *done])
 
@@ -357,93 +329,17 @@ class Index:
 
     @property
     def _incoming(self) -> Incoming:
-        return Incoming(self.codec, self.snapshot.schema, self.n_threads)
-
-    # Searches.
-
-    def search(
-        self,
-        Q: Any,
-        k: int = 10,
-        *,
-        method: Method = "reconstruction",
-        query: Query = "projection",
-        probes: Probes = "all",
-        shortlist: int | None = None,
-        shortlist_method: Literal["hamming", "asymmetric"] = "hamming",
-        filter: Any = None,
-        rerank: Originals | None = None,
-        items: bool = False,
-        n_threads: int | None = None,
-    ) -> Any:
-        """The k nearest ids to each query, as `CodeBase.search` says, and further:
-
-        Parameters
-        ----------
-        probes : int or "all"
-            Visit only so many cells, the nearest to the query.
-        filter : array or set of ids or keys, array of bool, or str, optional
-            Search these alone: ids, keys, or a mask whose entry i says whether id i may be found (ids beyond it may
-            not). Those that are not there are passed over. Text is an expression on the columns of items:
-            ``lang = 'en' and year >= 2020``.
-        rerank : array or callable, optional
-            The original vectors, as rows by id, or a function from an array of ids to their vectors. The `shortlist`
-            (by default the larger of 10 k and 100) nearest by codes are ranked by their true distances.
-        items : bool
-            Give an Arrow table, a row a result, in place of distances and ids: query, rank (from 1), distance, the key
-            and the columns of the item.
-        """
-        snapshot, threads = self.snapshot, self._threads(n_threads)
-        if boolean(items, "items") and snapshot.schema is None:
-            raise UnsupportedError("items = True, but the index keeps no items; build it from a table")
-        if rerank is not None:  # of candidates by any method: the shortlist is no second stage on codes
-            what = Search(k, method, query, _probes(probes))
-            found = snapshot.rescored(Q, what, shortlist, filter, rerank, threads)
-        else:
-            what = Search(k, method, query, _probes(probes), shortlist, shortlist_method)
-            found = snapshot.search(Q, what, filter, threads)
-        return answers(snapshot, *found) if items else found
-
-    def range_search(
-        self,
-        Q: Any,
-        radius: float,
-        *,
-        method: Method = "reconstruction",
-        query: Query = "projection",
-        probes: Probes = "all",
-        filter: Any = None,
-        n_threads: int | None = None,
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any], Ids]:
-        """All ids within a distance of each query: limits, distances, ids; those of query i at limits[i]:limits[i + 1].
-
-        The other parameters are those of `search`.
-        """
-        what = Search(1, method, query, _probes(probes))
-        return self.snapshot.range_search(Q, radius, what, filter, self._threads(n_threads))
-
-    def _threads(self, n_threads: int | None) -> int:
-        return thread_count(self.n_threads if n_threads is None else n_threads)
-
-
-def _probes(probes: Probes) -> int | None:
-    return None if isinstance(probes, str) and probes == "all" else probes
+        snapshot = self.snapshot
+        return Incoming(snapshot.codec, snapshot.schema, self.n_threads, snapshot.model, self._model)
 
 
 def _from_codes(
-    codec: Codec,
-    codes: Codes,
-    ids: Ids,
-    next_id: int,
-    n_threads: int | None,
-    schema: ItemSchema | None = None,
-    items: Any = None,
+    codec: Codec, kept: dict[str, Any], codes: Codes, ids: Ids, items: Any, n_threads: int | None, model: Any
 ) -> Index:
     """An index in memory, from what was pickled."""
-    index = Index.create(None, codec, n_threads=n_threads)
-    writer = index._writer
-    writer.snapshot = replace(writer.snapshot, schema=schema)
+    empty = Snapshot(Searcher(codec), **kept)
+    index = Index(MemoryStore(), empty, n_threads, model)
     if len(ids):
-        writer.add([Part(codes, ids, None if schema is None else schema.split(items, "items")[1])])
-    writer.snapshot = replace(writer.snapshot, next_id=next_id)
+        table = None if empty.schema is None else empty.schema.split(items, "items")[1]
+        index._writer.add([Part(codes, ids, table)])
     return index

@@ -134,7 +134,8 @@ class ItemSchema:
 
     def read_with(self, vector: str) -> list[str]:
         """The columns that are read of a table: that of its vectors, the key, and what is kept."""
-        return [vector, *([] if self.key is None else [self.key]), *self.columns]
+        names = [vector, *([] if self.key is None else [self.key]), *self.columns]
+        return list(dict.fromkeys(names))  # texts that are embedded may be kept as well
 
     @property
     def summary(self) -> dict[str, str]:
@@ -195,23 +196,6 @@ def key_hashes(keys: Sequence[str]) -> Hashes:
     # A lone surrogate is no text that Arrow has: such a key is looked for, and not found.
     digests = (hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest() for key in keys)
     return np.frombuffer(b"".join(digests), "<u8").astype(np.uint64)
-
-
-def text_keys(value: Any, name: str) -> list[str] | None:
-    """`value` as keys that are text, one or several; None if it holds none."""
-    if isinstance(value, str):
-        return [value]
-    if isinstance(value, set | frozenset):
-        value = list(value)
-    if package_of(value) in ("pandas", "polars", "pyarrow") or isinstance(value, np.ndarray):
-        listed = getattr(value, "to_pylist", None) or getattr(value, "to_list", None) or getattr(value, "tolist", None)
-        value = listed() if listed is not None and getattr(value, "ndim", 1) == 1 else value
-    if not isinstance(value, list | tuple) or not value or not any(isinstance(one, str) for one in value):
-        return None
-    for one in value:
-        if not isinstance(one, str):
-            raise InputTypeError(f"{name} holds text and {type(one).__name__}; keys are all text, ids all integers")
-    return [str(one) for one in value]
 
 
 def _column(table: Any, column: str | None, name: str) -> Any:

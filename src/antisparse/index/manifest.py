@@ -16,7 +16,7 @@ NAME = "manifest.json"
 FILES = re.compile(  # the names there are
     r"(codec|(segment|deleted)-[0-9]{8,19})-[0-9a-f]{8}\.safetensors|items-[0-9]{8,19}-[0-9a-f]{8}\.arrow"
 )
-ITEMS = "items"  # a feature that not every reader knows
+ITEMS, MODEL = "items", "model"  # features that not every reader knows
 _MOST = 1 << 26
 
 
@@ -40,6 +40,19 @@ class ItemsEntry:
 
 
 @dataclass(frozen=True)
+class ModelEntry:
+    """The model that the vectors are from: its name, and the column of texts that it embeds, if the index does that."""
+
+    name: str
+    text: str | None
+
+    @property
+    def summary(self) -> dict[str, str]:
+        """What it is, in words."""
+        return {"model": self.name, **({} if self.text is None else {"text": self.text})}
+
+
+@dataclass(frozen=True)
 class SegmentEntry:
     """A segment: its codes, how many, those of them that are deleted, and its items."""
 
@@ -59,6 +72,7 @@ class Manifest:
     next_id: int = 0
     segments: tuple[SegmentEntry, ...] = ()
     items: ItemsEntry | None = None
+    model: ModelEntry | None = None
     writer: str = __version__  # the version that wrote it
 
     def files(self) -> dict[str, int]:
@@ -75,11 +89,14 @@ class Manifest:
     def dumps(self) -> bytes:
         """Its one spelling as JSON, with its own CRC-32."""
         content = {"format": FORMAT, "version": VERSION, "bit_order": "msb", **asdict(self)}
+        features = [name for name in (ITEMS, MODEL) if content[name] is not None]
         if self.items is None:  # what has none is spelled as it was before there were any
             for part in (content, *content["segments"]):
                 del part["items"]
-        else:
-            content["features"] = [ITEMS]
+        if self.model is None:
+            del content[MODEL]
+        if features:
+            content["features"] = features
         text = _spell(content)
         return _spell({"crc32": zlib.crc32(text), "manifest": content})
 
@@ -123,7 +140,7 @@ def read_manifest(folder: Path) -> Manifest:
                 f"the index has format {content['version']}, written by antisparse {content.get('writer')}, and this "
                 f"antisparse {__version__} reads format {VERSION}; upgrade antisparse"
             )
-        if unknown := set(content.get("features", [])) - {ITEMS}:
+        if unknown := set(content.get("features", [])) - {ITEMS, MODEL}:
             raise FormatError(
                 f"the index uses {', '.join(map(str, sorted(unknown)))}, which this antisparse "
                 f"{__version__} does not know; upgrade antisparse"
@@ -151,12 +168,14 @@ def _parse(content: dict[str, Any]) -> Manifest:
         )
         for entry in content["segments"]
     )
+    features = content.get("features", [])
     return Manifest(
         _file(content["codec"]),
         _count(content["generation"]),
         _count(content["next_id"]),
         segments,
-        _items(content["items"]) if "features" in content else None,
+        _items(content["items"]) if ITEMS in features else None,
+        _model(content["model"]) if MODEL in features else None,
         content["writer"],
     )
 
@@ -168,6 +187,13 @@ def _items(entry: dict[str, Any]) -> ItemsEntry:
     if (texts[0] is None) != (texts[1] is None) or texts[1] not in (None, "text", "integer"):
         raise FormatError("its items have a key of an unknown kind")
     return ItemsEntry(*texts)
+
+
+def _model(entry: dict[str, Any]) -> ModelEntry:
+    name, text = entry["name"], entry["text"]
+    if not isinstance(name, str) or not name or not (text is None or isinstance(text, str)):
+        raise FormatError("what it says of its model is not sound")
+    return ModelEntry(name, text)
 
 
 def _file(entry: dict[str, Any]) -> FileEntry:

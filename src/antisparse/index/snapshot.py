@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import Float64Array, finite, integer, number, plain_array, real_array, shown
+from antisparse._arrays import Float64Array, finite, integer, number, plain_array, real_array, shown, text_list
 from antisparse.codec.codec import Codec
 from antisparse.codes import Codes
 from antisparse.errors import InputError, InputTypeError, UnsupportedError
 from antisparse.index.expression import expression_of
 from antisparse.index.filter import allowed_places, filtered
-from antisparse.index.item_schema import ItemSchema, key_hashes, pyarrow, text_keys
-from antisparse.index.manifest import Manifest
+from antisparse.index.item_schema import ItemSchema, key_hashes, pyarrow
+from antisparse.index.manifest import Manifest, ModelEntry
 from antisparse.index.segment import Segment
 from antisparse.scan.columns import Ids
 from antisparse.scan.search import Part, Search, Searcher, best_of
@@ -44,6 +44,8 @@ class Snapshot:
         What names it on the disk; None where nothing does.
     schema : ItemSchema or None
         What is kept of every item beside its code; None: nothing.
+    model : ModelEntry or None
+        The model that the vectors are from, if its name is kept.
     """
 
     searcher: Searcher
@@ -51,6 +53,7 @@ class Snapshot:
     next_id: int = 0
     manifest: Manifest | None = None
     schema: ItemSchema | None = None
+    model: ModelEntry | None = None
 
     @property
     def codec(self) -> Codec:
@@ -90,11 +93,12 @@ class Snapshot:
             "disk_bytes": disk,
             "disk_bytes_per_vector": round(disk / n, 2) if n else 0.0,
             **({} if self.schema is None else self.schema.summary),
+            **({} if self.model is None else self.model.summary),
         }
 
     def ids_of(self, value: Any, name: str) -> Ids:
         """Ids, given as such or by keys, all of which must be there where they are text."""
-        keys = text_keys(value, name) if self.schema is not None and self.schema.key_is_text else None
+        keys = text_list(value, name) if self.schema is not None and self.schema.key_is_text else None
         if keys is None:
             return id_array(value, name)
         ids = self.find_keys(keys)
@@ -165,7 +169,7 @@ class Snapshot:
         if isinstance(allowed, str):
             allowed = expression_of(allowed, self.schema)
         elif self.schema is not None and self.schema.key_is_text:
-            keys = text_keys(allowed, "filter")
+            keys = text_list(allowed, "filter")
             if keys is not None:
                 ids = self.find_keys(keys)
                 allowed = ids[ids >= 0]
@@ -202,7 +206,8 @@ class Snapshot:
         """All ids within a distance of each query: limits, distances, ids."""
         radius = number(radius, "radius")
         allowed = None if allowed is None else Allowed(self._allowed(allowed))  # once, not for every deeper search
-        queries = self.codec.vectors(Q, "Q")
+        given = plain_array(Q, "Q")
+        queries = self.codec.vectors(given[None] if given.ndim == 1 else given, "Q")
         n, k = len(self), 64
         parts: list[tuple[npt.NDArray[Any], Ids]] = [(np.zeros(0), np.zeros(0, np.int64))] * len(queries)
         open_rows = np.arange(len(queries))

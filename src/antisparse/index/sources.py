@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from antisparse._arrays import first_line, path_of, shown
 from antisparse._containers import package_of
 from antisparse.errors import AntisparseError, FormatError, InputError, InputTypeError, MissingFileError
@@ -16,8 +19,10 @@ from antisparse.index.item_schema import pyarrow, table_of
 FORMATS = {".parquet": "parquet", ".pq": "parquet", ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc", ".orc": "orc"}
 BATCH = 4096  # rows
 
+Rows = npt.NDArray[np.int64]
 
-@dataclass(frozen=True)
+
+@dataclass(eq=False)
 class TableSource:
     """A table that is read by batches of rows.
 
@@ -37,15 +42,23 @@ class TableSource:
     total: int | None
     read: Callable[[list[str]], Iterator[Any]]
 
-    def batches(self, columns: list[str]) -> Iterator[Any]:
-        """Tables of at most a few thousand rows, of the columns that are named; columns of one name are refused."""
+    def batches(self, columns: list[str], rows: Rows | None = None) -> Iterator[Any]:
+        """Tables of at most a few thousand rows, of the columns that are named; columns of one name are refused.
+
+        Of some rows alone, ascending, if they are given.
+        """
         for column in columns:
             if self.schema.names.count(column) != 1:
                 listed = ", ".join(map(repr, self.schema.names))[:500]
                 raise InputError(f"{self.name} has no one column {column!r}; it has {listed}")
         pa = pyarrow()
+        at = 0
         try:
             for batch in self.read(columns):
+                if rows is not None:
+                    first, last = np.searchsorted(rows, [at, at + batch.num_rows])
+                    mine, at = rows[first:last] - at, at + batch.num_rows
+                    batch = batch.take(pa.array(mine))
                 yield from (batch.slice(at, BATCH) for at in range(0, batch.num_rows, BATCH))
         except AntisparseError:
             raise

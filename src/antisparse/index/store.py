@@ -88,22 +88,15 @@ class FolderStore:
         self._locked: tuple[int, int] | None = None  # the file that is locked
 
     @classmethod
-    def create(
-        cls,
-        folder: Path,
-        codec: Codec,
-        segments: tuple[Segment, ...] = (),
-        next_id: int = 0,
-        schema: ItemSchema | None = None,
-    ) -> tuple["FolderStore", Snapshot]:
-        """A new index, without codes or with copies of segments; if that fails, nothing of it is left."""
+    def create(cls, folder: Path, snapshot: Snapshot) -> tuple["FolderStore", Snapshot]:
+        """A new index that is a copy of a snapshot; if that fails, nothing of it is left."""
         made, store = not os.path.lexists(folder), None
         try:
             _new_folder(folder)
             store = cls(folder, read_only=False)
             store.lock()
             _new_folder(folder)  # again, now that no one else can make one there
-            return store, store._fill(codec, segments, next_id, schema)
+            return store, store._fill(snapshot)
         except BaseException:
             if made and store is not None and store.locked:
                 discard(folder / LOCK)
@@ -114,20 +107,21 @@ class FolderStore:
                 store.close()
             raise
 
-    def _fill(self, codec: Codec, segments: tuple[Segment, ...], next_id: int, schema: ItemSchema | None) -> Snapshot:
+    def _fill(self, snapshot: Snapshot) -> Snapshot:
         """Write all files, and the manifest last: until then there is no index."""
-        data = codec.to_bytes()
+        data = snapshot.codec.to_bytes()
         searcher = Searcher(Codec.from_bytes(data))  # what is acknowledged can be opened again
         entry = FileEntry(f"codec-{secrets.token_hex(4)}.safetensors", len(data), zlib.crc32(data))
         self._saved.append(entry.file)
         try:
             write_file(self.folder / entry.file, [data])
-            copies = (replace(self._copy(one), deleted=one.deleted) for one in segments)
+            copies = (replace(self._copy(one), deleted=one.deleted) for one in snapshot.segments)
             stored = tuple(self._with_deletions(one) for one in copies)
             sync_folder(self.folder)
             sync_folder(self.folder.parent)
-            kept = None if schema is None else schema.entry
-            manifest = Manifest(entry, next_id=next_id, segments=tuple(map(_entry, stored)), items=kept)
+            kept = None if snapshot.schema is None else snapshot.schema.entry
+            entries = tuple(map(_entry, stored))
+            manifest = Manifest(entry, 1, snapshot.next_id, entries, kept, snapshot.model)
             self.check_writable()
             self._saved.insert(0, NAME)
             manifest.write(self.folder, None)
@@ -136,7 +130,7 @@ class FolderStore:
                 discard(self.folder / name)
             raise
         self._saved.clear()
-        done = Snapshot(searcher, stored, next_id, manifest, schema)
+        done = replace(snapshot, searcher=searcher, segments=stored, manifest=manifest)
         self.clean(done)
         return done
 
@@ -202,7 +196,7 @@ class FolderStore:
             if twice(segments):
                 raise FormatError(f"{self.folder} has a key twice: it is damaged")
         self._generation = manifest.generation
-        return Snapshot(searcher, tuple(segments), manifest.next_id, manifest, schema)
+        return Snapshot(searcher, tuple(segments), manifest.next_id, manifest, schema, manifest.model)
 
     def _schema(self, entry: ItemsEntry, known: Snapshot | None) -> ItemSchema:
         if known is not None and known.schema is not None and known.schema.entry == entry:

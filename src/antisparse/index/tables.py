@@ -59,13 +59,14 @@ def vectors_of(table: Any, column: str) -> Array:
 def answers(snapshot: Snapshot, distances: Array, ids: Ids, keys: Any = None) -> Any:
     """What was found as an Arrow table: query, rank, distance, key and columns, a row a result.
 
-    Queries are called by their numbers, or by `keys`, an Arrow array.
+    Queries are called by their numbers, or by `keys`, texts or an Arrow array.
     """
     pa = pyarrow()
     distances, ids = np.atleast_2d(distances), np.atleast_2d(ids)
     queries, ranks = np.nonzero(ids >= 0)
     found = ids[queries, ranks]
-    names = pa.array(queries) if keys is None else keys.take(pa.array(queries))
+    called = pa.array(keys) if isinstance(keys, list) else keys
+    names = pa.array(queries) if called is None else called.take(pa.array(queries))
     columns = {"query": names, "rank": pa.array(ranks + 1), "distance": pa.array(distances[queries, ranks])}
     if snapshot.schema is None or snapshot.schema.key is None:
         columns["id"] = pa.array(found)

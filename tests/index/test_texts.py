@@ -1,0 +1,264 @@
+"""Indexes of texts: embedded once, by a model whose name is kept and checked."""
+
+import json
+import pickle
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from letters import TITLES, Letters
+
+from antisparse import FormatError, Index, InputError, InputTypeError, LearnedEncoder, MissingDependencyError
+from antisparse.errors import UnsupportedError
+from antisparse.index import texts as module
+from antisparse.index.manifest import read_manifest
+
+N = len(TITLES)
+QUICK = {"n_bytes": 6, "symbols": "signs", "effort": 1, "random_state": 0}
+VECTORS, QUESTION = Letters().encode(TITLES), Letters().encode(["leaving a river"])[0]
+TABLE = pa.table({"id": [f"k{i}" for i in range(N)], "title": TITLES, "year": [1900 + i % 100 for i in range(N)]})
+NAMED = {"text": "title", "key": "id", "columns": ["title", "year"]}
+
+
+@pytest.fixture
+def model() -> Letters:
+    return Letters()
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [TITLES, tuple(TITLES), np.array(TITLES), pd.Series(TITLES), pl.Series(TITLES), pa.array(TITLES)],
+    ids=["list", "tuple", "numpy", "pandas", "polars", "Arrow"],
+)
+def test_texts_give_what_their_vectors_give(model, texts) -> None:
+    index, plain = Index.build(texts, model=model, **QUICK), Index.build(VECTORS, **QUICK)
+    assert index.codec == plain.codec
+    np.testing.assert_array_equal(index.codes(index.ids), plain.codes(plain.ids))
+    assert index.items()["text"].to_pylist() == TITLES
+    assert sorted(model.embedded) == sorted(TITLES)  # each of them once
+    for ours, theirs in zip(index.search("leaving a river", 4), plain.search(QUESTION, 4), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_column_of_texts_is_embedded_once_whatever_is_learned_from(model, tmp_path: Path) -> None:
+    for number in range(3):
+        pq.write_table(TABLE.slice(number * N // 3, N // 3), tmp_path / f"{number}.parquet", row_group_size=70)
+    index = Index.build(str(tmp_path / "*.parquet"), path=tmp_path / "index", model=model, train=300, **NAMED, **QUICK)
+    assert sorted(model.embedded) == sorted(TITLES)
+    same = Index.build(TABLE.to_reader(max_chunksize=90), model=Letters(), train=N, **NAMED, **QUICK)
+    assert same.items().equals(index.items())
+    with_all = Index.create(None, index.codec)
+    with_all.add(VECTORS)
+    np.testing.assert_array_equal(index.codes(index.ids), with_all.codes(with_all.ids))
+    found = index.search("mapping the library 7", k=1, items=True).to_pylist()
+    assert [(row["query"], row["title"]) for row in found] == [("mapping the library 7", "mapping the library 7")]
+    index.close()
+
+
+def test_more_texts_and_others_in_their_place(model, tmp_path: Path) -> None:
+    index = Index.build(TITLES, path=tmp_path / "index", model=model, **QUICK)
+    ids = index.add(["zebra crossing", "penguin"])
+    index.update(["a yak"], [3])
+    assert index.items([*ids, 3])["text"].to_pylist() == ["zebra crossing", "penguin", "a yak"]
+    np.testing.assert_array_equal(index.codes([3]), index.codec.encode(model.encode(["a yak"])))
+    index.close()
+    with Index.open(tmp_path / "index", model=model) as again:
+        assert again.model == "letters" and again.stats()["text"] == "text"
+        assert again.search(["penguin"], 1, items=True)["text"].to_pylist() == ["penguin"]
+        again.verify()
+
+
+def test_tables_of_texts_are_added_and_replace(model) -> None:
+    index = Index.build(TABLE, model=model, **NAMED, **QUICK)
+    more = pa.table({"id": ["new", "newer"], "title": ["a gnu", "an emu"], "year": [1, 2]})
+    index.add(more.to_pandas())
+    index.update(pa.table({"id": ["new"], "title": ["an ibis"], "year": [3]}))
+    index.add(iter([pa.table({"id": [f"it{i}"], "title": [f"it {i}"], "year": [i]}) for i in range(3)]))
+    assert index.items(["new", "newer", "it2"]).to_pylist() == [
+        {"id": "new", "title": "an ibis", "year": 3},
+        {"id": "newer", "title": "an emu", "year": 2},
+        {"id": "it2", "title": "it 2", "year": 2},
+    ]
+    np.testing.assert_array_equal(index.codes(["new"]), index.codec.encode(model.encode(["an ibis"])))
+    with pytest.raises(InputError, match="column 'id'"):
+        index.add(["a text without a key"])
+    with pytest.raises(InputError, match="column 'title' has nulls"):
+        index.add(pa.table({"id": ["x"], "title": pa.array([None], pa.string()), "year": [1]}))
+
+
+def test_vectors_that_a_model_made_elsewhere(model, tmp_path: Path) -> None:
+    table = TABLE.append_column("embedding", pa.array(list(VECTORS)))
+    index = Index.build(table, path=tmp_path / "i", model="letters", key="id", columns=["title"], **QUICK)
+    assert index.model == "letters" and not model.embedded
+    index.close()
+    with Index.open(tmp_path / "i", model=model) as again:
+        assert again.search("leaving the desert 9", 1, items=True)["title"].to_pylist() == ["leaving the desert 9"]
+        np.testing.assert_array_equal(again.embed("a b c"), model.encode(["a b c"]))
+
+
+def test_vectors_alone_and_texts_to_ask(model) -> None:
+    index = Index.build(VECTORS, model=model, **QUICK)
+    assert index.search(TITLES[:5], 1)[1][:, 0].tolist() == [0, 1, 2, 3, 4]
+    limits, _, ids = index.range_search(TITLES[5], 0.1)
+    assert limits.tolist() == [0, len(ids)] and 5 in ids
+
+
+def test_texts_without_items_beside_codes(model) -> None:
+    index = Index.build(TABLE, model=model, text="title", **QUICK)
+    assert index.snapshot.schema is None
+    index.add(["a heron"])
+    index.add(TABLE.slice(0, 2))
+    np.testing.assert_array_equal(index.codes([N, N + 1]), index.codec.encode(model.encode(["a heron", TITLES[0]])))
+
+
+def test_an_index_made_first_and_filled_later(model, tmp_path: Path) -> None:
+    encoder = LearnedEncoder(6, symbols="signs", effort=1, random_state=0).fit(VECTORS)
+    schema = pa.schema({"id": pa.string(), "title": pa.string()})
+    with Index.create(tmp_path / "i", encoder, items=schema, key="id", text="title", model=model) as index:
+        index.add(TABLE)
+        assert index.search(TITLES[9], 1, items=True)["id"].to_pylist() == ["k9"]
+    with pytest.raises(InputError, match="pass model="):
+        Index.create(None, encoder, text="title")
+
+
+def test_a_copy_keeps_the_model(model, tmp_path: Path) -> None:
+    index = Index.build(TITLES, model=model, **QUICK)
+    index.save(tmp_path / "saved")
+    assert read_manifest(tmp_path / "saved").model == index.snapshot.model
+    copy = pickle.loads(pickle.dumps(index))
+    assert copy.model == "letters" and copy.search(TITLES[3], 1)[1].tolist() == [3]
+    copy.add(["one more"])
+    copy.compact()
+    assert copy.model == "letters"
+
+
+@pytest.mark.parametrize(
+    ("kept", "named", "same"),
+    [
+        ("letters", "letters", True),
+        ("letters", "other", False),
+        ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2", True),
+        ("publisher/model", "some/folder/model", True),
+        ("publisher/model-a", "publisher/model-b", False),
+    ],
+)
+def test_an_index_takes_the_model_of_its_vectors_alone(tmp_path: Path, kept: str, named: str, same: bool) -> None:
+    Index.build(TITLES, path=tmp_path / "i", model=Letters(kept), **QUICK).close()
+    if same:
+        Index.open(tmp_path / "i", model=Letters(named)).close()
+        return
+    with pytest.raises(InputError, match=f"model = '{named}', but the vectors of this index are from '{kept}'"):
+        Index.open(tmp_path / "i", model=Letters(named))
+    Index.open(tmp_path / "i").close()  # no lock is left
+
+
+class Prompts(Letters):
+    """Says which of its ways was taken."""
+
+    def encode_query(self, texts: list[str]) -> np.ndarray:
+        return self.encode([f"query: {text}" for text in texts])
+
+    def encode_document(self, texts: list[str]) -> np.ndarray:
+        return self.encode([f"passage: {text}" for text in texts])
+
+
+def test_models_that_tell_questions_from_what_is_searched() -> None:
+    model = Prompts()
+    index = Index.build(TITLES, model=model, **QUICK)
+    assert set(model.embedded) == {f"passage: {title}" for title in TITLES}
+    index.search("who?")
+    assert model.embedded[-1] == "query: who?"
+
+
+def test_what_a_model_may_not_be(model) -> None:
+    for wrong in (3, Letters, object(), ""):
+        with pytest.raises(InputTypeError, match="model must be an object with a method encode"):
+            Index.build(TITLES, model=wrong, **QUICK)
+    with pytest.raises(InputError, match="text = 'title' is embedded by a model"):
+        Index.build(TABLE, text="title", **QUICK)
+    with pytest.raises(InputError, match="text = 'name' is no column; the table has 'id', 'title', 'year'"):
+        Index.build(TABLE, text="name", model=model, **QUICK)
+    with pytest.raises(InputTypeError, match="column 'year' is of type int64; texts are wanted"):
+        Index.build(TABLE, text="year", model=model, **QUICK)
+    with pytest.raises(InputTypeError, match="X holds text and int; all must be text"):
+        Index.build(["a", 1], model=model, **QUICK)
+    with pytest.raises(UnsupportedError, match="texts need a model, and the index keeps the name of none"):
+        Index.build(VECTORS, **QUICK).search("a question")
+    with pytest.raises(InputTypeError, match="texts must be text"):
+        Index.build(VECTORS, model=model, **QUICK).embed(3)
+
+
+class Short(Letters):
+    """Gives a vector too few."""
+
+    def encode(self, texts: list[str]) -> np.ndarray:
+        return super().encode(texts)[1:]
+
+
+def test_a_model_that_gives_too_few_vectors() -> None:
+    with pytest.raises(InputError, match="model gave 511 vectors for 512 texts"):
+        Index.build(TITLES, model=Short(), **QUICK)
+
+
+def test_without_the_package_the_error_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Index.build(TITLES, path=tmp_path / "i", model=Letters(), **QUICK).close()
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with Index.open(tmp_path / "i") as index, pytest.raises(MissingDependencyError, match=r"antisparse\[text\]"):
+        index.search("a question")
+
+
+def test_a_model_is_not_downloaded_unless_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    class SentenceTransformer(Letters):
+        def __init__(self, name: str, local_files_only: bool) -> None:
+            asked.append((name, local_files_only))
+            if local_files_only:
+                raise OSError("it is not here.\nmore")
+            super().__init__(name)
+
+    fake = type(sys)("sentence_transformers")
+    fake.SentenceTransformer = SentenceTransformer
+    monkeypatch.setitem(sys.modules, "sentence_transformers", fake)
+    with pytest.raises(InputError, match=r"model = 'far' is not on this machine \(it is not here\); nothing is downl"):
+        Index.build(TITLES, model="far", **QUICK)
+    index = Index.build(TITLES, model=module.TextModel("far", download=True), **QUICK)
+    assert asked == [("far", True), ("far", False)] and index.model == "far"
+
+
+def test_what_the_manifest_says_of_a_model_is_not_trusted(tmp_path: Path) -> None:
+    Index.build(TITLES, path=tmp_path / "i", model=Letters(), **QUICK).close()
+    place = tmp_path / "i" / "manifest.json"
+    content = json.loads(place.read_bytes())["manifest"]
+    assert content["features"] == ["items", "model"] and content["model"] == {"name": "letters", "text": "text"}
+    for wrong in ({"name": 3, "text": None}, {"name": "", "text": None}, {"name": "a", "text": 1}, {"name": "a"}, None):
+        place.write_bytes(_spelled(content | {"model": wrong}))
+        with pytest.raises(FormatError):
+            Index.open(tmp_path / "i", read_only=True)
+
+
+def _spelled(content: dict) -> bytes:
+    def spell(value: dict) -> bytes:
+        return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+
+    return spell({"crc32": zlib.crc32(spell(content)), "manifest": content})
+
+
+def test_an_index_of_vectors_from_a_model_needs_no_pyarrow(tmp_path: Path) -> None:
+    Index.build(VECTORS, path=tmp_path / "i", model="letters", **QUICK).close()
+    code = (
+        "import sys; sys.modules['pyarrow'] = None; sys.path.insert(0, 'tests')\n"
+        "from letters import Letters; from antisparse import Index\n"
+        f"index = Index.open({str(tmp_path / 'i')!r}, model=Letters())\n"
+        f"print(index.search({TITLES[7]!r}, 1)[1].tolist())"
+    )
+    root = Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=True)
+    assert done.stdout == "[7]\n"
