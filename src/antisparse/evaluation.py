@@ -101,13 +101,15 @@ def _prepared(array: npt.NDArray[Any], name: str, first_row: int, metric: Metric
 def _merge(queries: Float64Array, block: Float64Array, start: int, metric: Metric, distances: Any, ids: Any) -> None:
     """Bring the k best of `queries` up to date with the rows of `block`, the first of which has the id `start`."""
     k = distances.shape[1]
-    products = queries @ block.T
+    rough = queries @ block.T  # and from here on in its place: it is the largest array by far
     if metric == "l2":
         sizes, query_sizes = (block * block).sum(axis=1), (queries * queries).sum(axis=1)
-        rough = sizes - 2 * products + query_sizes[:, None]
+        rough *= -2
+        rough += sizes
+        rough += query_sizes[:, None]
         scale = sizes.max(initial=0) + query_sizes
     else:
-        rough = (metric == "cosine") - products
+        np.subtract(metric == "cosine", rough, out=rough)
         scale = np.linalg.norm(queries, axis=1) * np.linalg.norm(block, axis=1).max(initial=0)
     # Sums of d products, in any order, err by less than d eps times their size; the exact ones err alike.
     room = 8 * (block.shape[1] + 4) * np.finfo(np.float64).eps * scale

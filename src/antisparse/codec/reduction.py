@@ -53,8 +53,8 @@ class Reduction(Frozen):
 
     def reduce(self, X: npt.NDArray[Any], threads: int, centre: bool = True) -> Float64Array:
         """Vectors as the codes see them; the same in any batch."""
-        exact = np.asarray(X, np.float64)
-        centred = np.ascontiguousarray(exact - self.mean if centre else exact)
+        exact = np.subtract(X, self.mean, dtype=np.float64) if centre else np.asarray(X, np.float64)
+        centred = np.ascontiguousarray(exact)
         if self.axes is None:
             return centred
         reduced: Float64Array

@@ -139,7 +139,7 @@ class LearnedEncoder(Encoder):
         cells = Cells(means) if split.cells > 1 else None
         if cells is None:  # then it is part of the mean that is taken off
             reduction = Reduction(reduction.restore(means, 1)[0], reduction.axes)
-            Y = (Y - means[0]).astype(Y.dtype)
+            np.subtract(Y, means[0], out=Y, casting="same_kind")
         codec = _Fit(Codec("ip", reduction, symbols, cells), split, threads).codec(Y, self.metric, random)
         self.split_ = split
         given = int(self.n_features_in_)

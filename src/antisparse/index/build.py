@@ -18,7 +18,7 @@ from antisparse._arrays import integer, optional_name, random_numbers, real_arra
 from antisparse._files import TEMPORARY, sync_folder
 from antisparse._progress import bar
 from antisparse.errors import InputError, StorageError
-from antisparse.index.item_schema import ItemSchema
+from antisparse.index.item_schema import ItemSchema, pyarrow
 from antisparse.index.snapshot import distinct, id_array
 from antisparse.index.sources import TableSource, is_source, source_of
 from antisparse.index.tables import vector_column, vectors_of
@@ -113,12 +113,12 @@ class Source:
         else:
             rows = np.arange(total) if total <= train else np.sort(random.choice(total, train, replace=False))
             read = with_bar(table.batches([vector], rows), len(rows), progress, "reading")
-            parts = [vectors_of(batch, vector) for batch in read]
+            parts = [_filled((vectors_of(batch, vector) for batch in read), len(rows), vector)]
+            pyarrow().default_memory_pool().release_unused()
         if not sum(map(len, parts)):
             raise InputError("X has no rows; an index is learned from vectors")
-        if len({part.shape[1] for part in parts}) > 1:
-            raise InputError(f"X has vectors of different lengths in column {vector!r}; all must have the same")
-        return cls(np.concatenate(parts)[:train], "X", total, made.given(chain(first, batches)), made.schema)
+        sample = parts[0] if len(parts) == 1 else _filled(iter(parts), sum(map(len, parts)), vector)
+        return cls(sample[:train], "X", total, made.given(chain(first, batches)), made.schema)
 
     def check_ids(self, ids: Any) -> Any:
         """The ids of all vectors, if any are given: what is wrong with them is said before the work."""
@@ -174,6 +174,19 @@ class TableToBuild:
     def given(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Batches as an index takes them: vectors alone, if it keeps nothing else."""
         return (vectors_of(batch, self.vector) if self.schema is None else batch for batch in batches)
+
+
+def _filled(parts: Iterator[Array], count: int, vector: str) -> Array:
+    """`count` vectors that come in parts as one array, held once."""
+    filled, at = np.zeros((0, 0)), 0
+    for part in parts:
+        if not at:
+            filled = np.empty((count, part.shape[1]), part.dtype)
+        if part.shape[1] != filled.shape[1]:
+            raise InputError(f"X has vectors of different lengths in column {vector!r}; all must have the same")
+        filled[at : at + len(part)] = part
+        at += len(part)
+    return filled
 
 
 def _texts_without_table(X: Any, text: str | None, columns: Any) -> tuple[Any, str | None, Any]:

@@ -89,9 +89,9 @@ def _learn(
 ) -> Learned:
     check_training(X, means)
     training = Training.of(X, means, random, threads)
-    vectors = training.residual / training.norm  # of size 1: float32 has room
+    vectors = training.unit()  # of size 1: float32 has room
     n, d, columns = *vectors.shape, count * CODEWORDS
-    root = training.root / training.norm
+    root = training.root(vectors) / training.norm
     matrix: Float64Array
     if start == "product":
         matrix = product_start(vectors, count, random)

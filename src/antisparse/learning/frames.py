@@ -80,8 +80,8 @@ def _learn(
     held, train = held_out(X, means, random)
     start = Training.of(train, means, random, threads)
     variance = float(((held - X.mean(axis=0)) ** 2).sum(axis=1).mean()) or 1.0
-    train, mu, labels, residual = start.vectors, start.means, start.labels, start.residual
-    frame = start.root @ random.standard_normal((X.shape[1], n_bits)) / np.sqrt(n_bits)
+    train, mu, labels, residual = start.vectors, start.means, start.labels, start.residual()
+    frame = start.root(start.unit()) @ random.standard_normal((X.shape[1], n_bits)) / np.sqrt(n_bits)
     norm = start.norm
     found = Rounds(start, variance)
     with bar("learning the frame", rounds, progress) as advance:

@@ -74,7 +74,7 @@ def _signs(Y: Float64Array, wanted: Order) -> tuple[AnySymbols, Float64Array]:
 def _levels(Y: Float64Array, wanted: Order) -> tuple[AnySymbols, Float64Array]:
     check_training(Y, wanted.cells)
     start = Training.of(Y, wanted.cells, wanted.random_state, 1)
-    return Levels.fit(start.residual, wanted.nibbles, wanted.random_state), start.means
+    return Levels.fit(start.residual(), wanted.nibbles, wanted.random_state), start.means
 
 
 # From centred training vectors to symbols, and the means that these are relative to.

@@ -1,5 +1,6 @@
 """Training vectors, where learning starts, and when its rounds end."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,6 +11,7 @@ from antisparse.codec.cells import Labels, nearest_mean
 from antisparse.errors import InputError
 
 _FAR = 10.0  # times the median length
+_CHUNK_ROWS = 4096
 _GAIN = 1e-3  # relative, of the held-out error: less in a round, twice, ends it
 
 
@@ -54,32 +56,46 @@ class Training:
         mu = kmeans(X, means, random)
         return cls(X, mu, nearest_mean(X, mu, threads))
 
-    @cached_property
     def residual(self) -> Float64Array:
-        """The vectors less their means."""
-        residual: Float64Array = self.vectors - self.means[self.labels]
+        """The vectors less their means; made anew, for it takes as much memory as the vectors."""
+        residual = np.empty_like(self.vectors)
+        for rows in self._chunks():
+            np.subtract(self.vectors[rows], self.means[self.labels[rows]], out=residual[rows])
         return residual
 
-    @property
-    def root(self) -> Float64Array:
-        """A square root of the residuals' covariance: times Gaussian columns, a first matrix."""
-        unit = self.residual / self.norm  # so that the root of vectors twice as long is twice the root, to the last bit
+    def unit(self) -> Float64Array:
+        """The residuals over their root mean square; made anew, too."""
+        unit = self.residual()
+        unit /= self.norm
+        return unit
+
+    def root(self, unit: Float64Array) -> Float64Array:
+        """A square root of the residuals' covariance, from unit ones: times Gaussian columns, a first matrix."""
         values, vectors = np.linalg.eigh(unit.T @ unit / len(unit))
-        extent = float(np.abs(self.vectors - self.vectors.mean(axis=0)).max()) / self.norm or 1.0
+        mean = self.vectors.mean(axis=0)
+        extent = max(float(np.abs(self.vectors[rows] - mean).max()) for rows in self._chunks()) / self.norm or 1.0
         root: Float64Array = self.norm * vectors * np.sqrt(np.maximum(values, 1e-12 * extent**2))
         return root
 
     @cached_property
     def norm(self) -> float:
         """The root mean square of the residuals."""
-        return float(np.sqrt((self.residual * self.residual).sum(axis=1).mean())) or 1.0
+        squares = np.empty(len(self.vectors))
+        for rows in self._chunks():
+            residual = self.vectors[rows] - self.means[self.labels[rows]]
+            squares[rows] = (residual * residual).sum(axis=1)
+        return float(np.sqrt(squares.mean())) or 1.0
+
+    def _chunks(self) -> Iterator[slice]:
+        """A few thousand rows at a time: learning holds no more copies of its vectors than it must."""
+        return (slice(first, first + _CHUNK_ROWS) for first in range(0, len(self.vectors), _CHUNK_ROWS))
 
 
 def usual_vectors(X: FloatArray) -> FloatArray:
     """Training vectors but for those that lie far beyond most: a few of them would set the scale of all others."""
     mean = X.mean(axis=0, dtype=np.float64)
     squares = np.concatenate(
-        [((X[first : first + 4096] - mean) ** 2).sum(axis=1) for first in range(0, len(X), 4096)]  # bounded memory
+        [((X[at : at + _CHUNK_ROWS] - mean) ** 2).sum(axis=1) for at in range(0, len(X), _CHUNK_ROWS)]
     )
     within = squares <= _FAR**2 * np.median(squares)
     return X if within.all() or not np.median(squares) > 0 else X[within]
