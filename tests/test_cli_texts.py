@@ -72,5 +72,5 @@ def test_what_is_wrong_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert "QUERIES or --text" in said(capsys, 2, "search", "index", "more.txt", "--text", "x")
     said(capsys, 0, "build", "titles.parquet", "-o", "vectors", *QUICK)
     assert "was not built from texts" in said(capsys, 2, "add", "vectors", "more.txt")
-    assert "texts need a model" in said(capsys, 2, "search", "vectors", "more.txt")
+    assert "keeps the name of no model" in said(capsys, 2, "search", "vectors", "more.txt")
     assert "there is no such file" in said(capsys, 2, "build", "none.txt", "-o", "n", "--model", "letters")

@@ -16,7 +16,6 @@ import pytest
 from letters import TITLES, Letters
 
 from antisparse import FormatError, Index, InputError, InputTypeError, LearnedEncoder, MissingDependencyError
-from antisparse.errors import UnsupportedError
 from antisparse.index import texts as module
 from antisparse.index.manifest import read_manifest
 
@@ -189,7 +188,7 @@ def test_what_a_model_may_not_be(model) -> None:
         Index.build(TABLE, text="year", model=model, **QUICK)
     with pytest.raises(InputTypeError, match="X holds text and int; all must be text"):
         Index.build(["a", 1], model=model, **QUICK)
-    with pytest.raises(UnsupportedError, match="texts need a model, and the index keeps the name of none"):
+    with pytest.raises(InputTypeError, match="Q holds text, and the index keeps the name of no model"):
         Index.build(VECTORS, **QUICK).search("a question")
     with pytest.raises(InputTypeError, match="texts must be text"):
         Index.build(VECTORS, model=model, **QUICK).embed(3)

@@ -106,7 +106,7 @@ def is_table_path(path: str) -> bool:
     from antisparse.datasets.dataset import has_base
     from antisparse.index.sources import FORMATS
 
-    if "://" in path or (glob.has_magic(path) and not os.path.lexists(path)):
+    if "://" in path or path.endswith(".lance") or (glob.has_magic(path) and not os.path.lexists(path)):
         return True
     if not os.path.isdir(path):
         return Path(path).suffix.lower() in FORMATS

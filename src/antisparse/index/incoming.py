@@ -87,7 +87,7 @@ class Incoming:
         column = self._column(table.schema)
         if column != self._text:
             return vectors_of(table, column)
-        return needed(self.model).documents(column_texts(table, column))
+        return needed(self.model, "X").documents(column_texts(table, column))
 
     def _several(self, X: Iterator[Any], given: Ids | None) -> Iterator[Part]:
         at = 0

@@ -98,7 +98,7 @@ class Reader:
         found = text_list(texts, "texts")
         if found is None:
             raise InputTypeError(f"texts must be text, or a sequence of such, not {shown(texts)}")
-        return needed(self._model).queries(found)
+        return needed(self._model, "texts").queries(found)
 
     @overload
     def search(

@@ -5,7 +5,8 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from itertools import takewhile
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,17 @@ import numpy.typing as npt
 
 from antisparse._arrays import first_line, path_of, shown
 from antisparse._containers import package_of
-from antisparse.errors import AntisparseError, FormatError, InputError, InputTypeError, MissingFileError
+from antisparse.errors import (
+    AntisparseError,
+    FormatError,
+    InputError,
+    InputTypeError,
+    MissingDependencyError,
+    MissingFileError,
+)
 from antisparse.index.item_schema import pyarrow, table_of
 
+# Of Lance there are folders, NAME.lance.
 FORMATS = {".parquet": "parquet", ".pq": "parquet", ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc", ".orc": "orc"}
 BATCH = 4096  # rows
 
@@ -128,24 +137,11 @@ def _data_set(value: Any, name: str) -> Any:
                 raise InputError(
                     f"{name} names several addresses; pass one, of a file or a folder, or a pyarrow.dataset"
                 )
-            import pyarrow.fs as fs
-
-            system, place = fs.FileSystem.from_uri(remote[0])
-            there, partitions = [place], {}
-            if system.get_file_info(place).type == fs.FileType.Directory:
-                listed = system.get_file_info(fs.FileSelector(place, recursive=True))
-                there = sorted(info.path for info in listed if info.is_file and not _hidden(info.path, place))
-                partitions = {"partitioning": ds.partitioning(flavor="hive"), "partition_base_dir": place}
-            there = [file for file in there if Path(file).suffix.lower() in FORMATS]
-            kinds = {FORMATS[Path(file).suffix.lower()] for file in there}
-            if len(kinds) != 1:
-                raise InputError(f"{name} must be files of one of the kinds {', '.join(FORMATS)}")
-            return ds.dataset(there, filesystem=system, format=kinds.pop(), **partitions)
+            return _far_data_set(remote[0], name)
+        if len(paths) == 1 and Path(paths[0]).suffix == ".lance":
+            return _lance(paths[0], name)
         files = [file for one in paths for file in _files(one, name)]
-        kinds = {FORMATS.get(file.suffix.lower(), "") for file in files}
-        if "" in kinds or len(kinds) != 1:
-            raise InputError(f"{name} must be files of one of the kinds {', '.join(FORMATS)}")
-        kind = kinds.pop()
+        kind = _kind(files, name)
         partitions = {}
         if len(paths) == 1 and os.path.isdir(paths[0]):  # folders within it such as lang=en are a column
             partitions = {"partitioning": ds.partitioning(flavor="hive"), "partition_base_dir": os.fspath(paths[0])}
@@ -156,6 +152,53 @@ def _data_set(value: Any, name: str) -> Any:
         raise
     except (pa.ArrowException, OSError, ValueError, TypeError) as error:
         raise FormatError(f"{name} = {_called(value)} could not be read: {first_line(error)}") from None
+
+
+def _far_data_set(address: str, name: str) -> Any:
+    """The files of an address: itself, those that a glob matches, or all of a folder, by Arrow's own file systems."""
+    import pyarrow.dataset as ds
+    import pyarrow.fs as fs
+
+    system, place = fs.FileSystem.from_uri(address)
+    found, partitions = [place], {}
+    if glob.has_magic(place):
+        start = PurePosixPath(*(part for part in takewhile(lambda one: not glob.has_magic(one), place.split("/"))))
+        found = [file for file in _listed(system, str(start)) if PurePosixPath(file).match(place)]
+    elif system.get_file_info(place).type == fs.FileType.Directory:
+        found = [file for file in _listed(system, place) if not _hidden(file, place)]
+        partitions = {"partitioning": ds.partitioning(flavor="hive"), "partition_base_dir": place}
+    elif system.get_file_info(place).type == fs.FileType.NotFound:
+        found = []
+    if not found:
+        raise MissingFileError(f"{name} = {shown(address)}: there are no such files ({', '.join(FORMATS)})")
+    kind = _kind([Path(file) for file in found], name)
+    return ds.dataset(found, filesystem=system, format=kind, **partitions)
+
+
+def _listed(system: Any, folder: str) -> list[str]:
+    """All files of a folder far away that can be tables, in order."""
+    from pyarrow.fs import FileSelector
+
+    there = system.get_file_info(FileSelector(folder, recursive=True))
+    return sorted(info.path for info in there if info.is_file and Path(info.path).suffix.lower() in FORMATS)
+
+
+def _kind(files: list[Path], name: str) -> str:
+    kinds = {FORMATS.get(file.suffix.lower(), "") for file in files}
+    if "" in kinds or len(kinds) != 1:
+        raise InputError(f"{name} must be files of one of the kinds {', '.join(FORMATS)}")
+    return kinds.pop()
+
+
+def _lance(value: Any, name: str) -> Any:
+    """A table of Lance, which is a folder."""
+    try:
+        import lance
+    except ImportError:
+        raise MissingDependencyError(f"{name} is a table of Lance: pip install pylance") from None
+    if not os.path.isdir(value):
+        raise MissingFileError(f"{name} = {shown(str(value))}: there is no such folder")
+    return lance.dataset(os.fspath(value))
 
 
 def _parquet(files: list[Path]) -> Any:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from antisparse._arrays import first_line, real_array, shown, text_list
 from antisparse._containers import package_of
-from antisparse.errors import InputError, InputTypeError, MissingDependencyError, UnsupportedError
+from antisparse.errors import InputError, InputTypeError, MissingDependencyError
 from antisparse.index.item_schema import pyarrow
 from antisparse.index.manifest import ModelEntry
 from antisparse.index.sources import TableSource
@@ -121,16 +121,17 @@ def embedded_queries(Q: Any, model: TextModel | None) -> tuple[Any, list[str] | 
     texts = text_list(Q, "Q")
     if texts is None:
         return Q, None
-    vectors = needed(model).queries(texts)
+    vectors = needed(model, "Q").queries(texts)
     return (vectors[0] if isinstance(Q, str) else vectors), texts
 
 
-def needed(model: TextModel | None) -> TextModel:
+def needed(model: TextModel | None, name: str) -> TextModel:
     """The model, which texts cannot do without."""
     if model is not None:
         return model
-    raise UnsupportedError(
-        "texts need a model, and the index keeps the name of none; open it with model=, the one that made its vectors"
+    raise InputTypeError(
+        f"{name} holds text, and the index keeps the name of no model; pass vectors, or open it with model=, the one "
+        "that made its vectors"
     )
 
 

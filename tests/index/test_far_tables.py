@@ -1,0 +1,120 @@
+"""Tables of an S3 server and of Lance: the same index as of the table itself.
+
+Both run in processes of their own: their threads would stay in this one, which other tests fork.
+"""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from antisparse import Index
+
+N = 600
+X = np.random.default_rng(0).standard_normal((N, 8)).astype(np.float32)
+TABLE = pa.table(
+    {
+        "id": [f"key {i}" for i in range(N)],
+        "vector": pa.FixedSizeListArray.from_arrays(pa.array(X.reshape(-1)), 8),
+        "year": list(range(N)),
+    }
+)
+BUILD = (
+    "import sys; from antisparse import Index, errors\n"
+    "for place, out in zip(sys.argv[1::2], sys.argv[2::2], strict=True):\n"
+    "    try:\n"
+    "        index = Index.build(place, 4, path=out, key='id', columns=['year'], random_state=0)\n"
+    "        print(len(index)); index.close()\n"
+    "    except errors.AntisparseError as error:\n"
+    "        print(type(error).__name__, error)\n"
+)
+
+
+def built(*places: str, environment: dict[str, str] | None = None) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", BUILD, *places],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ | (environment or {}),
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def assert_same(folder: Path, **named: object) -> None:
+    plain = Index.build(TABLE, 4, key="id", columns=["year"], random_state=0, **named)
+    with Index.open(folder) as index:
+        assert index.codec == plain.codec
+        np.testing.assert_array_equal(index.codes(index.ids), plain.codes(plain.ids))
+        assert index.items().equals(plain.items())
+
+
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_EC2_METADATA_DISABLED": "true"}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """The address of an S3 server."""
+    pytest.importorskip("moto", reason="moto, an S3 server, is not installed")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-W", "ignore", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(600):
+            with socket.socket() as one:
+                if one.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            assert process.poll() is None, "the server ended"
+            time.sleep(0.1)
+        yield f"127.0.0.1:{port}"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_files_of_an_s3_server(server: str, tmp_path: Path) -> None:
+    files = []
+    for number in range(3):
+        files.append(str(tmp_path / f"{number}.parquet"))
+        pq.write_table(TABLE.slice(number * N // 3, N // 3), files[-1])
+    put = (
+        "import sys; from pyarrow import fs\n"
+        f"far = fs.S3FileSystem(endpoint_override={server!r}, scheme='http', allow_bucket_creation=True)\n"
+        "far.create_dir('books')\n"
+        "for number, file in enumerate(sys.argv[1:]):\n"
+        "    fs.copy_files(file, f'books/part/{number}.parquet', destination_filesystem=far)\n"
+    )
+    subprocess.run([sys.executable, "-c", put, *files], check=True, env=os.environ | CREDENTIALS, timeout=120)
+    where = f"?scheme=http&endpoint_override={server}&region=us-east-1"
+    places = ["part", "part/*.parquet", "none", "part/x*.parquet", "part/none.parquet"]
+    words = [word for n, place in enumerate(places) for word in (f"s3://books/{place}{where}", str(tmp_path / f"i{n}"))]
+    said = built(*words, environment=CREDENTIALS)
+    assert said[:2] == [str(N)] * 2
+    assert all(line.startswith("MissingFileError X = 's3://books/") for line in said[2:]) and len(said) == 5
+    for number in range(2):
+        assert_same(tmp_path / f"i{number}")
+
+
+def test_a_table_of_lance(tmp_path: Path) -> None:
+    pytest.importorskip("lance", reason="Lance (pylance) is not installed")
+    pq.write_table(TABLE, tmp_path / "table.parquet")
+    write = (
+        "import sys, lance, pyarrow.parquet as pq\n"
+        "lance.write_dataset(pq.read_table(sys.argv[1]), sys.argv[2], max_rows_per_file=250)\n"
+    )
+    place = str(tmp_path / "table.lance")
+    subprocess.run([sys.executable, "-c", write, str(tmp_path / "table.parquet"), place], check=True, timeout=120)
+    said = built(place, str(tmp_path / "index"), str(tmp_path / "none.lance"), str(tmp_path / "none"))
+    assert said[0] == str(N) and said[1].startswith("MissingFileError X = ")
+    assert_same(tmp_path / "index")
