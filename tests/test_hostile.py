@@ -27,7 +27,7 @@ import antisparse as a
 from antisparse import codec as fields
 from antisparse import datasets, evaluation, paper, tuning
 from antisparse.errors import AntisparseError
-from antisparse.index import add_faiss, to_faiss
+from antisparse.index import add_faiss, commit, stage, to_faiss
 
 MODULES = [
     "antisparse",
@@ -290,6 +290,13 @@ def stored() -> str:
     return "index"
 
 
+def writable() -> str:
+    """The folder of an index that no other call has."""
+    place = str(Path(tempfile.mkdtemp(dir=".")) / "index")
+    a.Index.create(place, zoo.codec("lsh")).close()
+    return place
+
+
 @cache
 def learned() -> a.LearnedEncoder:
     return a.LearnedEncoder(2, effort=1, random_state=0).fit(X)
@@ -385,6 +392,9 @@ CALLS: dict[str, Callable[[], tuple[Callable[..., Any], dict[str, Any]]]] = {
         a.Index.open,
         {"path": stored(), "read_only": True, "verify": False, "model": Letters(), "n_threads": 1},
     ),
+    "stage": lambda: (stage, {"path": writable(), "X": X, "ids": NAMES, "items": None, "vector": None, "n_threads": 1}),
+    "stage model": lambda: (stage, {"path": writable(), "X": X, "ids": NAMES, "model": None}),
+    "commit": lambda: (commit, {"path": (place := writable()), "entries": [stage(place, X, NAMES)], "keep": 1e6}),
     "Index.embed": lambda: (worded().embed, {"texts": ["a", "b"]}),
     "Index.search texts": lambda: (worded().search, {"Q": ["a", "b"], "k": 3, "items": True}),
     "Index.range_search texts": lambda: (worded().range_search, {"Q": "a", "radius": 0.5}),

@@ -39,7 +39,9 @@ def test_words_find_what_they_mean(folder: str, tmp_path: Path) -> None:
     assert found.tolist() == list(QUESTIONS.values())
     np.testing.assert_array_equal(index.embed("monetary policy"), model.encode(["monetary policy"]))
     index.close()
-    with Index.open(tmp_path / "i") as again:  # which finds the model by itself
+    with pytest.raises(InputError, match="may be anyone's"), Index.open(tmp_path / "i") as again:
+        again.search("spaceflight")
+    with Index.open(tmp_path / "i", model=folder) as again:
         assert again.search("spaceflight", 1)[1][0] % len(SENTENCES) == 3
     with pytest.raises(InputError, match="nothing is downloaded unless you ask"):
         Index.build(TEXTS, 24, model="nobody/has-this-model")
@@ -56,4 +58,4 @@ def test_the_command_line(folder: str, tmp_path: Path) -> None:
         return done.stdout
 
     run("build", "texts.txt", "-o", "index", "--bytes", "24", "--metric", "cosine", "--model", folder)
-    assert "bread" in run("search", "index", "--text", "how to make a loaf", "-k", "1")
+    assert "bread" in run("search", "index", "--text", "how to make a loaf", "-k", "1", "--model", folder)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._containers import as_numpy, package_of
+from antisparse._containers import as_numpy, may_hold_text, package_of
 from antisparse.errors import InputError, InputTypeError
 
 FloatArray = npt.NDArray[np.floating[Any]]
@@ -294,19 +294,22 @@ def text_list(value: Any, name: str) -> list[str] | None:
     """`value` as texts, one or several, of a list, a set or a column; None if it holds none."""
     if isinstance(value, str):
         return [value]
-    if isinstance(value, np.ndarray) and (value.dtype.kind not in "OUT" or value.ndim != 1):
-        return None
-    if isinstance(value, set | frozenset):
+    if package_of(value) in ("numpy", "pandas", "polars", "pyarrow"):
+        if not may_hold_text(value):
+            return None
+        listed = getattr(value, "to_pylist", None) or getattr(value, "to_list", None) or value.tolist
+        value = listed()
+    elif isinstance(value, set | frozenset):
         value = list(value)
-    if package_of(value) in ("pandas", "polars", "pyarrow") or isinstance(value, np.ndarray):
-        listed = getattr(value, "to_pylist", None) or getattr(value, "to_list", None) or getattr(value, "tolist", None)
-        value = listed() if listed is not None and getattr(value, "ndim", 1) == 1 else value
-    if not isinstance(value, list | tuple) or not value or not any(isinstance(one, str) for one in value):
+    if not isinstance(value, list | tuple) or not value:
         return None
-    for one in value:
+    values = [one.as_py() if package_of(one) == "pyarrow" and hasattr(one, "as_py") else one for one in value]
+    if not any(isinstance(one, str) for one in values):
+        return None
+    for one in values:
         if not isinstance(one, str):
             raise InputTypeError(f"{name} holds text and {type(one).__name__}; all must be text, or none")
-    return [str(one) for one in value]
+    return [str(one) for one in values]
 
 
 def bytes_of(value: Any, name: str) -> bytes:

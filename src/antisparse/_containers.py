@@ -24,6 +24,17 @@ def has_named_columns(value: Any) -> bool:
     return frame and value.shape[1] > 1
 
 
+def may_hold_text(value: Any) -> bool:
+    """Whether an array, a series or a column can hold text: told by its type, without a look at what is in it."""
+    if package_of(value) == "pyarrow":
+        return "string" in str(getattr(value, "type", ""))
+    if getattr(value, "ndim", 1) != 1 or not hasattr(value, "dtype"):
+        return False
+    if package_of(value) == "polars":
+        return str(value.dtype).partition("(")[0] in ("String", "Categorical", "Enum")
+    return not isinstance(value.dtype, np.dtype) or value.dtype.kind in "OUT"
+
+
 def as_numpy(value: Any) -> Any:
     """`value` as an array, if it is of a package that is known or speaks DLPack alone; else `value` itself.
 

@@ -73,6 +73,21 @@ def _give_up(temporary: Path, path: Path, error: BaseException) -> None:
         raise StorageError(f"{path} could not be written: {error}") from error
 
 
+def link_file(source: Path, target: Path) -> None:
+    """Give a file another name, or, where files have but one, copy it. FileNotFoundError if there is none."""
+    try:
+        try:
+            os.link(source, target, follow_symlinks=False)
+        except FileExistsError:  # left by one who did not come to its end, or the same: it is named by its content
+            discard(target)
+            os.link(source, target, follow_symlinks=False)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        with open_regular(source) as (file, _):
+            write_file(target, iter(lambda: file.read(_PART), b""))
+
+
 def sync_file(path: Path) -> None:
     """Wait until the file's bytes are on the disk."""
     with open(path, "rb+") as file:

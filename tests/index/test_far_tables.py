@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -64,7 +65,8 @@ CREDENTIALS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "A
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     """The address of an S3 server."""
-    pytest.importorskip("moto", reason="moto, an S3 server, is not installed")
+    if find_spec("moto") is None:
+        pytest.skip("moto, an S3 server, is not installed")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -93,21 +95,30 @@ def test_files_of_an_s3_server(server: str, tmp_path: Path) -> None:
         f"far = fs.S3FileSystem(endpoint_override={server!r}, scheme='http', allow_bucket_creation=True)\n"
         "far.create_dir('books')\n"
         "for number, file in enumerate(sys.argv[1:]):\n"
-        "    fs.copy_files(file, f'books/part/{number}.parquet', destination_filesystem=far)\n"
+        "    for place in ('part', 'deep/part', 'part/.hidden')[: 3 if number == 0 else 1]:\n"
+        "        fs.copy_files(file, f'books/{place}/{number}.parquet', destination_filesystem=far)\n"
     )
     subprocess.run([sys.executable, "-c", put, *files], check=True, env=os.environ | CREDENTIALS, timeout=120)
     where = f"?scheme=http&endpoint_override={server}&region=us-east-1"
-    places = ["part", "part/*.parquet", "none", "part/x*.parquet", "part/none.parquet"]
+    places = [
+        "part",
+        "part/*.parquet",
+        "p*/**/*.parquet",
+        "**/0.parquet",
+        "none",
+        "part/x*.parquet",
+        "part/none.parquet",
+    ]
     words = [word for n, place in enumerate(places) for word in (f"s3://books/{place}{where}", str(tmp_path / f"i{n}"))]
     said = built(*words, environment=CREDENTIALS)
-    assert said[:2] == [str(N)] * 2
-    assert all(line.startswith("MissingFileError X = 's3://books/") for line in said[2:]) and len(said) == 5
-    for number in range(2):
+    assert said[:4] == [str(N)] * 3 + ["InputError key 'key 0' is there already; use update to replace it"]
+    assert all(line.startswith("MissingFileError X = 's3://books/") for line in said[4:]) and len(said) == 7
+    for number in range(3):
         assert_same(tmp_path / f"i{number}")
 
 
+@pytest.mark.skipif(find_spec("lance") is None, reason="Lance (pylance) is not installed")
 def test_a_table_of_lance(tmp_path: Path) -> None:
-    pytest.importorskip("lance", reason="Lance (pylance) is not installed")
     pq.write_table(TABLE, tmp_path / "table.parquet")
     write = (
         "import sys, lance, pyarrow.parquet as pq\n"

@@ -2,10 +2,12 @@
 
 import json
 import pickle
+import shutil
 import subprocess
 import sys
 import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +18,7 @@ import pytest
 from letters import TITLES, Letters
 
 from antisparse import FormatError, Index, InputError, InputTypeError, LearnedEncoder, MissingDependencyError
+from antisparse._arrays import text_list
 from antisparse.index import texts as module
 from antisparse.index.manifest import read_manifest
 
@@ -202,8 +205,125 @@ class Short(Letters):
 
 
 def test_a_model_that_gives_too_few_vectors() -> None:
-    with pytest.raises(InputError, match="model gave 511 vectors for 512 texts"):
+    with pytest.raises(InputError, match=r"model gave vectors of shape \(511, 24\) for 512 texts"):
         Index.build(TITLES, model=Short(), **QUICK)
+
+
+class Reusing(Letters):
+    """Gives the same memory every time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.out = np.zeros((N, 24), np.float32)
+
+    def encode(self, texts: list[str]) -> np.ndarray:
+        self.out[: len(texts)] = super().encode(texts)
+        return self.out[: len(texts)]
+
+
+@pytest.mark.parametrize("source", [lambda: TITLES, lambda: TABLE.to_reader(max_chunksize=90)], ids=["list", "reader"])
+def test_a_model_may_use_its_memory_again(source) -> None:
+    named = {} if source() is TITLES else {"text": "title"}
+    index, plain = Index.build(source(), model=Reusing(), **named, **QUICK), Index.build(VECTORS, **QUICK)
+    np.testing.assert_array_equal(index.codes(index.ids), plain.codes(plain.ids))
+
+
+@pytest.mark.parametrize(
+    "later", [lambda v: v[:, :20], lambda v: v[:, :1], lambda v: v.astype(np.float64), lambda v: (9 * v).astype(int)]
+)
+def test_a_model_that_changes_its_mind(later) -> None:
+    class Changing(Letters):
+        def encode(self, texts: list[str]) -> np.ndarray:
+            first = len(self.embedded) < 700
+            return super().encode(texts) if first else later(super().encode(texts))
+
+    with pytest.raises(InputError, match="after some of 24 float32"):
+        Index.build(TITLES, model=Changing(), train=600, **QUICK)
+
+
+@pytest.mark.parametrize("cast", [np.float16, ">f4", np.float64, list], ids=str)
+def test_vectors_of_any_type_that_a_model_gives(cast) -> None:
+    class Typed(Letters):
+        def encode(self, texts: list[str]) -> Any:
+            vectors = super().encode(texts)
+            return vectors.tolist() if cast is list else vectors.astype(cast)
+
+    index = Index.build(TITLES, model=Typed(), **QUICK)
+    assert index.search(TITLES[:9], 1)[1][:, 0].tolist() == list(range(9))
+
+
+def test_names_of_files_are_not_taken_for_texts(model, tmp_path: Path) -> None:
+    for number in range(2):
+        pq.write_table(TABLE.slice(number * 600, 600), tmp_path / f"{number}.parquet")
+    names = [str(tmp_path / f"{number}.parquet") for number in range(2)]
+    with pytest.raises(InputError, match="X holds names of files"):
+        Index.build(names, model=model, **QUICK)
+    index = Index.build(names, model=model, **NAMED, **QUICK)
+    assert index.items()["title"].to_pylist() == TITLES
+    with pytest.raises(InputError, match="X holds names of files"):
+        index.add(names)
+    by_name = Index.build(TITLES, text="name", model=model, **QUICK)  # texts are texts, whatever their column is called
+    assert by_name.items()["name"].to_pylist() == TITLES
+
+
+def test_columns_of_any_kind_of_text(model) -> None:
+    frame = pl.DataFrame({"title": TITLES, "again": pl.Series(TITLES).cast(pl.Categorical)})
+    plain = Index.build(VECTORS, **QUICK)
+    for table in (frame, frame.to_pandas(), pa.table({"title": pa.array(TITLES).dictionary_encode()})):
+        index = Index.build(table, text="title", columns=["title"], model=Letters(), train=700, **QUICK)
+        assert index.items()["title"].to_pylist() == TITLES
+        assert len(index.add(table)) == N
+    index = Index.build(frame, text="again", columns=["again"], model=Letters(), **QUICK)
+    np.testing.assert_array_equal(index.codes(index.ids), plain.codes(plain.ids))
+    index = Index.build([pa.scalar(title) for title in TITLES], model=Letters(), **QUICK)
+    np.testing.assert_array_equal(index.codes(index.ids), plain.codes(plain.ids))
+
+
+def test_a_column_that_is_called_as_ours_is_not_ours(model) -> None:
+    table = TABLE.append_column("embedding", pa.array(list(VECTORS)))
+    index = Index.build(table, vector="embedding", key="id", **QUICK)
+    other = pa.table({"id": ["new"], "embedding": list(VECTORS[:1]), module.VECTOR: list(VECTORS[9:10])})
+    index.add(other, vector="embedding")
+    index.add(other.set_column(0, "id", pa.array(["newer"])))
+    np.testing.assert_array_equal(index.codes(["new", "newer"]), index.codec.encode(VECTORS[[0, 0]]))
+    with pytest.raises(InputError, match=f"X has a column '{module.VECTOR}'"):
+        Index.build(TABLE.append_column(module.VECTOR, pa.array(list(VECTORS))), text="title", model=model, **QUICK)
+
+
+def test_texts_and_what_is_kept_beside_them(model) -> None:
+    index = Index.build(TABLE, model=model, **NAMED, **QUICK)
+    index.add(["a gnu"], items={"id": ["gnu"], "year": [7]})
+    assert index.items(["gnu"]).to_pylist() == [{"id": "gnu", "title": "a gnu", "year": 7}]
+    index.update(["an emu"], items={"id": ["gnu"], "year": [8]})
+    assert index.items(["gnu"]).to_pylist() == [{"id": "gnu", "title": "an emu", "year": 8}]
+    with pytest.raises(InputError, match="items, column 'title', holds other texts than X"):
+        index.add(["a gnu"], items={"id": ["x"], "title": ["a yak"], "year": [7]})
+    index.add({"id": ["dict"], "title": ["a dict"], "year": [9]})
+    assert len(index.add(iter([TABLE.slice(0, 0)]))) == 0
+    keyed = Index.build(TITLES, model=model, key="text", **QUICK)
+    assert keyed.search(TITLES[4], 1, items=True)["text"].to_pylist() == [TITLES[4]]
+
+
+def test_a_table_is_not_unpacked_to_see_whether_it_holds_texts() -> None:
+    class Column:
+        type = pa.list_(pa.float32())
+
+        def to_pylist(self) -> None:
+            raise AssertionError("unpacked")
+
+    Column.__module__ = "pyarrow.lib"
+    assert text_list(Column(), "X") is None
+    assert text_list(TABLE, "X") is None and text_list(pl.DataFrame(TABLE), "X") is None
+
+
+def test_a_folder_that_an_index_names_is_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("evil").mkdir()
+    for name in ("evil", str(tmp_path / "evil"), "./nothing"):
+        Index.build(VECTORS, path=tmp_path / "i", model=name, **QUICK).close()
+        with Index.open(tmp_path / "i") as again, pytest.raises(InputError, match="may be anyone's; if you trust it"):
+            again.search("hello")
+        shutil.rmtree(tmp_path / "i")
 
 
 def test_without_the_package_the_error_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,10 +109,12 @@ def test_a_tenth_is_held_out() -> None:
     assert len(held_out(X[:100], 95, np.random.RandomState(0))[1]) == 95  # as many as there are means
     start = Training.of(train, 4, np.random.RandomState(0), 1)
     assert len(start.means) == 4
-    np.testing.assert_array_equal(start.residual, start.vectors - start.means[start.labels])
-    assert start.norm == pytest.approx(np.sqrt((start.residual**2).sum(1).mean()))
-    covariance = start.residual.T @ start.residual / 1800
-    np.testing.assert_allclose(start.root @ start.root.T, covariance, atol=1e-9)
+    residual = start.residual()
+    np.testing.assert_array_equal(residual, start.vectors - start.means[start.labels])
+    assert start.norm == np.sqrt((residual**2).sum(1).mean())
+    np.testing.assert_array_equal(start.unit(), residual / start.norm)
+    root = start.root(start.unit())
+    np.testing.assert_allclose(root @ root.T, residual.T @ residual / 1800, atol=1e-9)
 
 
 def test_kmeans_does_not_depend_on_threads_and_finds_clusters() -> None:

@@ -179,13 +179,14 @@ def read_queries(path: str, column: str | None, key: str | None) -> tuple[Array,
 
 
 def read_lines(path: str, name: str) -> list[str]:
-    """Keys or texts, one a line; empty lines are passed over."""
+    """Keys or texts, one a line; empty lines are passed over, and a mark of the order of bytes is no text."""
     place = path_of(path, name)
     if not os.path.exists(place):
         raise InputError(f"{name} {path}: there is no such file")
     try:
         with open_regular(place) as (file, _):
-            return [line for line in file.read().decode("utf-8").splitlines() if line]
+            lines = file.read().decode("utf-8-sig").replace("\r\n", "\n").split("\n")
+            return [line for line in lines if line]
     except UnicodeDecodeError:
         raise FormatError(f"{name} {path} is not text in UTF-8, one a line") from None
 

@@ -96,6 +96,8 @@ def _build(given: argparse.Namespace, command: str) -> int:
     columns = None if given.columns is None else [name for name in given.columns.split(",") if name]
     vector = given.column if given.vectors == "-" or is_table_path(given.vectors) else None
     learn = None if given.learn is None else read_part(given.learn, "learn", "--learn")
+    if isinstance(X, list) and not X:
+        raise InputError(f"VECTORS {given.vectors} holds no text")
     if isinstance(X, list) and given.model is None:
         raise InputError(f"VECTORS {given.vectors} holds texts; name the model that makes vectors of them by --model")
     with (

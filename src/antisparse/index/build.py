@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import integer, optional_name, random_numbers, real_array, text_list, texts
+from antisparse._arrays import integer, optional_name, random_numbers, real_array, shown, text_list, texts
 from antisparse._files import TEMPORARY, sync_folder
 from antisparse._progress import bar
 from antisparse.errors import InputError, StorageError
 from antisparse.index.item_schema import ItemSchema, pyarrow
 from antisparse.index.snapshot import distinct, id_array
 from antisparse.index.sources import TableSource, is_source, source_of
-from antisparse.index.tables import vector_column, vectors_of
-from antisparse.index.texts import TEXT, VECTOR, EmbeddedSource, TextModel, text_table
+from antisparse.index.tables import vector_column, vector_columns, vectors_of
+from antisparse.index.texts import TEXT, VECTOR, EmbeddedSource, TextModel, names_files, text_table
 
 Array = npt.NDArray[Any]
 
@@ -148,18 +148,25 @@ class TableToBuild:
         cls, X: Any, vector: str | None, key: str | None, columns: Any, text: str | None, model: TextModel | None
     ) -> "TableToBuild | None":
         """None if it is an array: a table in memory is one, unless one of its columns is named."""
-        if optional_name(text, "text") is None and model is not None and not isinstance(X, str):
-            X, text, columns = _texts_without_table(X, text, columns)
+        optional_name(text, "text")
+        if model is not None and vector is None and not isinstance(X, str):
+            X, text, columns = _texts_without_table(X, text, key, columns)
         if vector is key is columns is text is None and not is_source(X):
             return None
         table = source_of(X, "X")
         if text is not None:
-            if model is None or vector is not None:
-                raise InputError(f"text = {text!r} is embedded by a model: pass model=, and no vector=")
+            if model is None:
+                raise InputError(f"text = {text!r} is embedded by a model: pass model=")
+            if vector is not None:
+                raise InputError(f"text = {text!r} and vector = {shown(vector)} say two things; pass one of them")
             table, vector = EmbeddedSource(table, text, model), VECTOR
+        elif model is not None and vector is None and not vector_columns(table.schema):
+            raise InputError("X has no column of vectors; name the column of texts to embed by text=")
         name = vector_column(table.schema, optional_name(vector, "vector"))
         kept = () if columns is None else texts(columns, "columns")
-        return cls(table, name, ItemSchema.of(table.schema, key, kept, name) if key is not None or kept else None)
+        if key is None and not kept:
+            return cls(table, name, None)
+        return cls(table, name, ItemSchema.of(table.schema, key, kept, name if text is None else None))
 
     @property
     def text(self) -> str | None:
@@ -189,10 +196,22 @@ def _filled(parts: Iterator[Array], count: int, vector: str) -> Array:
     return filled
 
 
-def _texts_without_table(X: Any, text: str | None, columns: Any) -> tuple[Any, str | None, Any]:
+def _texts_without_table(X: Any, text: str | None, key: str | None, columns: Any) -> tuple[Any, str | None, Any]:
     """Texts as a table of one column, which is kept; anything else as it is."""
     found = text_list(X, "X")
-    return (X, text, columns) if found is None else (text_table(found), TEXT, [TEXT] if columns is None else columns)
+    if found is None:
+        if isinstance(X, list | tuple) and not X:
+            raise InputError("X has no rows; an index is learned from vectors")
+        return X, text, columns
+    if names_files(found):
+        if text is not None:
+            return X, text, columns
+        raise InputError(
+            "X holds names of files, where model= wants texts; if they are tables, name the column of texts by text= "
+            "or that of vectors by vector="
+        )
+    name = text or TEXT
+    return text_table(found, name), name, [name] if columns is None and key != name else columns
 
 
 def _apart(learn: Any) -> Array | None:

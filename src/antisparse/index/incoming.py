@@ -4,19 +4,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from antisparse._arrays import text_list
 from antisparse.codec.codec import Codec
 from antisparse.codes import Codes
 from antisparse.errors import InputError, UnsupportedError
 from antisparse.index.build import BATCH, with_bar
-from antisparse.index.item_schema import ItemSchema, table_of
+from antisparse.index.item_schema import ItemSchema, pyarrow, table_of
 from antisparse.index.items import Table
 from antisparse.index.manifest import ModelEntry
 from antisparse.index.snapshot import id_array
 from antisparse.index.sources import TableSource, is_source, source_of
 from antisparse.index.tables import is_table, vector_column, vectors_of
 from antisparse.index.texts import BATCH as TEXTS
-from antisparse.index.texts import VECTOR, TextModel, column_texts, needed, text_table
+from antisparse.index.texts import VECTOR, TextModel, column_texts, is_embedded, names_files, needed, text_table
 from antisparse.scan.columns import Ids
 
 
@@ -43,7 +45,7 @@ class Incoming:
     def parts(self, X: Any, ids: Any, items: Any, progress: bool) -> Iterator[Part]:
         """Vectors, texts or a table, or an iterator of such, a part at a time."""
         given = None if ids is None else id_array(ids, "ids")
-        X = self._as_table(X)
+        X, items = self._as_table(X, items)
         if items is None and (is_source(X) or (self._text is not None and is_table(X))):
             table = source_of(X, "X")
             X = with_bar(self._batches(table), table.total, progress)
@@ -53,15 +55,43 @@ class Incoming:
             raise InputError("items cannot be given beside an iterator; let it give tables")
         return self._several(X, given)
 
+    def whole(self, X: Any, items: Any) -> Part:
+        """All of it as one part."""
+        parts = list(self.parts(X, None, items, False))
+        if len(parts) == 1:
+            return parts[0]
+        rows = [np.zeros((0, self.codec.n_bytes), np.uint8), *(part.rows for part in parts)]
+        ids = [part.ids for part in parts if part.ids is not None]
+        tables = [part.items for part in parts if part.items is not None]
+        return Part(
+            np.concatenate(rows),
+            np.concatenate(ids) if ids else None,
+            pyarrow().concat_tables(tables) if tables else None,
+        )
+
     @property
     def _text(self) -> str | None:
         """The column of texts that is embedded, unless a column of vectors is named."""
         return None if self.kept is None or self.vector is not None else self.kept.text
 
-    def _as_table(self, X: Any) -> Any:
-        """Texts as a table, where texts are embedded; anything else, a path say, as it is."""
+    def _as_table(self, X: Any, items: Any = None) -> tuple[Any, Any]:
+        """Texts and what is kept beside as one table, where texts are embedded; anything else, a path say, as it is."""
         found = None if self._text is None or isinstance(X, str) else text_list(X, "X")
-        return X if found is None or self._text is None else text_table(found, self._text)
+        if found is None or self._text is None:
+            return X, items
+        if names_files(found):
+            raise InputError("X holds names of files, where texts are wanted; pass a path, a glob, or Path objects")
+        table = text_table(found, self._text)
+        if items is None:
+            return table, None
+        beside = table_of(items, "items")
+        if len(beside) != len(table):
+            raise InputError(f"items has {len(beside)} rows for {len(table)} texts")
+        if self._text in beside.column_names and beside.column(self._text).to_pylist() != found:
+            raise InputError(f"items, column {self._text!r}, holds other texts than X; leave it out")
+        if self._text not in beside.column_names:
+            beside = beside.append_column(self._text, table.column(0))
+        return beside, None
 
     def _batches(self, table: TableSource) -> Iterator[Any]:
         """The batches of a table that is read a part at a time: of vectors alone, if nothing else is kept."""
@@ -73,7 +103,7 @@ class Incoming:
 
     def _column(self, schema: Any) -> str:
         """The column that vectors are made of: that of the vectors, or that of the texts."""
-        if VECTOR in schema.names:
+        if is_embedded(schema):
             return VECTOR
         if self._text is not None and self._text in schema.names:
             return self._text
@@ -87,6 +117,8 @@ class Incoming:
         column = self._column(table.schema)
         if column != self._text:
             return vectors_of(table, column)
+        if not len(table):
+            return np.zeros((0, self.codec.input_dimension))
         return needed(self.model, "X").documents(column_texts(table, column))
 
     def _several(self, X: Iterator[Any], given: Ids | None) -> Iterator[Part]:
@@ -107,7 +139,7 @@ class Incoming:
         return self._vectors(table), None if self.schema is None else table
 
     def _part(self, X: Any, ids: Ids | None, items: Any, first_row: int) -> Part:
-        X = self._as_table(X)
+        X, items = self._as_table(X, items)
         if is_table(X) and (self.schema is not None or self._text is not None):
             X, own = self._split(X)
             items = own if items is None else items
@@ -135,7 +167,7 @@ class Incoming:
 
     def replacement(self, X: Any, ids: Any, items: Any) -> tuple[Codes, Any, Table | None]:
         """Code rows, the ids or keys whose they are, and their items, if these are replaced, too."""
-        X = self._as_table(X)
+        X, items = self._as_table(X, items)
         if is_table(X) and (self._text is not None or (self.schema is not None and items is None and ids is None)):
             X, own = self._split(X)
             items = own if items is None else items

@@ -155,7 +155,7 @@ class ItemSchema:
             if field.name == self.key:
                 _check_keys(column, f"{name}, column {field.name!r},")
             try:
-                arrays.append(column.cast(field.type))
+                arrays.append(cast_column(column, field.type))
             except (pa.ArrowException, ValueError, TypeError, OverflowError):
                 raise InputTypeError(
                     f"{name}, column {field.name!r}, is of type {column.type}, and does not fit {field.type}, "
@@ -172,6 +172,19 @@ class ItemSchema:
         if table is None:
             return pa.table({self.key: key})
         return table.add_column(0, pa.field(self.key, pa.int64(), nullable=False), key)
+
+
+def cast_column(column: Any, kind: Any) -> Any:
+    """A column, or an array, of another type: what Arrow casts, and dictionaries of views, which it does not."""
+    pa = pyarrow()
+    try:
+        return column.cast(kind)
+    except pa.ArrowNotImplementedError:
+        if not pa.types.is_dictionary(column.type):
+            raise
+    chunks = column.chunks if hasattr(column, "chunks") else [column]
+    plain = [chunk.dictionary.cast(kind).take(chunk.indices) for chunk in chunks]
+    return pa.chunked_array(plain, kind) if hasattr(column, "chunks") else plain[0]
 
 
 def table_of(data: Any, name: str) -> Any:

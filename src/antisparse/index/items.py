@@ -44,8 +44,9 @@ class Items:
         source = mapped(path, entry.size, memory)
         if verify and checksum(np.frombuffer(source, np.uint8)) != entry.crc32:
             raise FormatError(f"{path}: its checksum does not match the manifest: the file is damaged")
-        items = cls(schema, rows, source, path)
-        if items._reader().num_record_batches != len(items._checked):
+        batches = -(-rows // BATCH)
+        items = cls(schema, min(rows, BATCH * len(source)), source, path)  # a batch takes some bytes
+        if items._reader().num_record_batches != batches:
             raise FormatError(f"{path}: it does not hold {rows} items: the file is damaged")
         if verify:
             for number in range(len(items._checked)):

@@ -13,10 +13,13 @@ from antisparse.errors import FormatError
 
 FORMAT, VERSION = "antisparse-index", 2
 NAME = "manifest.json"
+STAGED = re.compile(r"staged-[0-9a-f]{32}\.(safetensors|arrow)")  # segments and items, named by their content
 FILES = re.compile(  # the names there are
-    r"(codec|(segment|deleted)-[0-9]{8,19})-[0-9a-f]{8}\.safetensors|items-[0-9]{8,19}-[0-9a-f]{8}\.arrow"
+    r"(codec|(segment|deleted)-[0-9]{8,19})-[0-9a-f]{8}\.safetensors|items-[0-9]{8,19}-[0-9a-f]{8}\.arrow|"
+    + STAGED.pattern
 )
-ITEMS, MODEL = "items", "model"  # features that not every reader knows
+ITEMS, MODEL, COMMITS = "items", "model", "commits"  # features that not every reader knows
+_FEATURES = (ITEMS, MODEL, COMMITS)
 _MOST = 1 << 26
 
 
@@ -73,6 +76,7 @@ class Manifest:
     segments: tuple[SegmentEntry, ...] = ()
     items: ItemsEntry | None = None
     model: ModelEntry | None = None
+    commits: tuple[str, ...] = ()  # of staged segments: the last ones, by name
     writer: str = __version__  # the version that wrote it
 
     def files(self) -> dict[str, int]:
@@ -89,12 +93,13 @@ class Manifest:
     def dumps(self) -> bytes:
         """Its one spelling as JSON, with its own CRC-32."""
         content = {"format": FORMAT, "version": VERSION, "bit_order": "msb", **asdict(self)}
-        features = [name for name in (ITEMS, MODEL) if content[name] is not None]
+        features = [name for name in _FEATURES if content[name]]
         if self.items is None:  # what has none is spelled as it was before there were any
             for part in (content, *content["segments"]):
                 del part["items"]
-        if self.model is None:
-            del content[MODEL]
+        for name in (MODEL, COMMITS):
+            if name not in features:
+                del content[name]
         if features:
             content["features"] = features
         text = _spell(content)
@@ -140,7 +145,7 @@ def read_manifest(folder: Path) -> Manifest:
                 f"the index has format {content['version']}, written by antisparse {content.get('writer')}, and this "
                 f"antisparse {__version__} reads format {VERSION}; upgrade antisparse"
             )
-        if unknown := set(content.get("features", [])) - {ITEMS, MODEL}:
+        if unknown := set(content.get("features", [])) - set(_FEATURES):
             raise FormatError(
                 f"the index uses {', '.join(map(str, sorted(unknown)))}, which this antisparse "
                 f"{__version__} does not know; upgrade antisparse"
@@ -176,6 +181,7 @@ def _parse(content: dict[str, Any]) -> Manifest:
         segments,
         _items(content["items"]) if ITEMS in features else None,
         _model(content["model"]) if MODEL in features else None,
+        tuple(_commit(name) for name in content["commits"]) if COMMITS in features else (),
         content["writer"],
     )
 
@@ -187,6 +193,12 @@ def _items(entry: dict[str, Any]) -> ItemsEntry:
     if (texts[0] is None) != (texts[1] is None) or texts[1] not in (None, "text", "integer"):
         raise FormatError("its items have a key of an unknown kind")
     return ItemsEntry(*texts)
+
+
+def _commit(name: Any) -> str:
+    if not isinstance(name, str) or not re.fullmatch(r"[0-9a-f]{32}", name):
+        raise FormatError(f"it names the commit {name!r}, which is none")
+    return name
 
 
 def _model(entry: dict[str, Any]) -> ModelEntry:

@@ -78,6 +78,12 @@ class Segment:
         ids[self.deleted] = -1
         return ids
 
+    @property
+    def id_range(self) -> tuple[int, int]:
+        """The lowest and the highest id, deleted or not, of at least one."""
+        ends = self.ids[np.minimum(self.order[[0, -1]], len(self.ids) - 1)]  # a damaged file shall not lead out of it
+        return int(ends[0]), int(ends[1])
+
     def live_places(self) -> Ids:
         """The places of live codes, ascending."""
         return np.flatnonzero((self.ids if self.live_ids is None else self.live_ids) >= 0)

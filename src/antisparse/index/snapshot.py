@@ -46,6 +46,8 @@ class Snapshot:
         What is kept of every item beside its code; None: nothing.
     model : ModelEntry or None
         The model that the vectors are from, if its name is kept.
+    commits : tuple of str
+        The names of the last commits of staged segments.
     """
 
     searcher: Searcher
@@ -54,6 +56,7 @@ class Snapshot:
     manifest: Manifest | None = None
     schema: ItemSchema | None = None
     model: ModelEntry | None = None
+    commits: tuple[str, ...] = ()
 
     @property
     def codec(self) -> Codec:

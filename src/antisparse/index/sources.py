@@ -1,12 +1,13 @@
 """Where tables come from: memory, files, folders, globs, partitions, object stores. They are read a batch at a time."""
 
+import fnmatch
 import glob
 import os
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import takewhile
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from antisparse.errors import (
     MissingDependencyError,
     MissingFileError,
 )
-from antisparse.index.item_schema import pyarrow, table_of
+from antisparse.index.item_schema import cast_column, pyarrow, table_of
 
 # Of Lance there are folders, NAME.lance.
 FORMATS = {".parquet": "parquet", ".pq": "parquet", ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc", ".orc": "orc"}
@@ -64,6 +65,7 @@ class TableSource:
         at = 0
         try:
             for batch in self.read(columns):
+                batch = _decoded(batch)
                 if rows is not None:
                     first, last = np.searchsorted(rows, [at, at + batch.num_rows])
                     mine, at = rows[first:last] - at, at + batch.num_rows
@@ -73,6 +75,20 @@ class TableSource:
             raise
         except (pa.ArrowException, OSError, ValueError, TypeError, LookupError) as error:
             raise FormatError(f"{self.name} could not be read: {first_line(error)}") from None
+
+
+def _decoded(batch: Any) -> Any:
+    """A batch without views and dictionaries of text, which Arrow cannot take rows of."""
+    pa = pyarrow()
+    for number, field in enumerate(batch.schema):
+        if "view" in str(field.type) or (pa.types.is_dictionary(field.type) and "string" in str(field.type)):
+            column = batch.column(number)
+            try:
+                text = cast_column(column, pa.large_string())
+            except pa.ArrowException:  # a view of lists, say, or what is no text
+                continue
+            batch = batch.set_column(number, field.name, text)
+    return batch
 
 
 def is_source(value: Any) -> bool:
@@ -111,7 +127,12 @@ def _of_data_set(data_set: Any, name: str) -> TableSource:
             return
         # A file after the other: a scan of all of them reads ahead, and holds many at a time.
         options = {"columns": columns, "batch_size": BATCH, "batch_readahead": 1, "use_threads": False}
-        for fragment in data_set.get_fragments():
+        try:
+            fragments = list(data_set.get_fragments())
+        except ValueError:  # it is filtered
+            yield from data_set.to_batches(**options)
+            return
+        for fragment in fragments:
             yield from fragment.to_batches(schema=data_set.schema, **options)
 
     return TableSource(name, data_set.schema, total, read)
@@ -162,8 +183,9 @@ def _far_data_set(address: str, name: str) -> Any:
     system, place = fs.FileSystem.from_uri(address)
     found, partitions = [place], {}
     if glob.has_magic(place):
-        start = PurePosixPath(*(part for part in takewhile(lambda one: not glob.has_magic(one), place.split("/"))))
-        found = [file for file in _listed(system, str(start)) if PurePosixPath(file).match(place)]
+        parts = place.split("/")
+        start = "/".join(takewhile(lambda one: not glob.has_magic(one), parts)) or "/"
+        found = [f for f in _listed(system, start) if not _hidden(f, start) and _matches(f.split("/"), parts)]
     elif system.get_file_info(place).type == fs.FileType.Directory:
         found = [file for file in _listed(system, place) if not _hidden(file, place)]
         partitions = {"partitioning": ds.partitioning(flavor="hive"), "partition_base_dir": place}
@@ -173,6 +195,15 @@ def _far_data_set(address: str, name: str) -> Any:
         raise MissingFileError(f"{name} = {shown(address)}: there are no such files ({', '.join(FORMATS)})")
     kind = _kind([Path(file) for file in found], name)
     return ds.dataset(found, filesystem=system, format=kind, **partitions)
+
+
+def _matches(parts: list[str], pattern: list[str]) -> bool:
+    """Whether a path is one that a glob means: ** is any number of folders, * no more than a name."""
+    if not parts or not pattern:
+        return parts == pattern
+    if pattern[0] == "**":
+        return _matches(parts, pattern[1:]) or _matches(parts[1:], pattern)
+    return fnmatch.fnmatchcase(parts[0], pattern[0]) and _matches(parts[1:], pattern[1:])
 
 
 def _listed(system: Any, folder: str) -> list[str]:

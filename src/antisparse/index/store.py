@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from antisparse._files import TEMPORARY, discard, read_file, sync_folder, write_file
+from antisparse._files import TEMPORARY, discard, link_file, read_file, sync_folder, write_file
 from antisparse.codec.codec import Codec
 from antisparse.codec.files import MOST
 from antisparse.errors import FormatError, InputError, LockedError, StorageError, UnsupportedError
 from antisparse.index.files import ArrayFile
 from antisparse.index.item_schema import ItemSchema
 from antisparse.index.items import Batch, Items, packed
-from antisparse.index.manifest import FILES, NAME, FileEntry, ItemsEntry, Manifest, SegmentEntry, read_manifest
+from antisparse.index.manifest import FILES, NAME, FileEntry, Manifest, SegmentEntry, read_manifest
 from antisparse.index.segment import Segment, check_content, read_segment, twice
 from antisparse.index.snapshot import Snapshot
 from antisparse.scan.search import Searcher
@@ -27,7 +27,7 @@ from antisparse.scan.search import Searcher
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-LOCK = ".lock"
+LOCK, STAGING = ".lock", "staged"
 _TRIES = 20
 
 
@@ -121,7 +121,7 @@ class FolderStore:
             sync_folder(self.folder.parent)
             kept = None if snapshot.schema is None else snapshot.schema.entry
             entries = tuple(map(_entry, stored))
-            manifest = Manifest(entry, 1, snapshot.next_id, entries, kept, snapshot.model)
+            manifest = Manifest(entry, 1, snapshot.next_id, entries, kept, snapshot.model, snapshot.commits)
             self.check_writable()
             self._saved.insert(0, NAME)
             manifest.write(self.folder, None)
@@ -178,8 +178,8 @@ class FolderStore:
         if known is not None and known.manifest is not None and known.manifest.codec == manifest.codec:
             searcher = known.searcher
         else:
-            searcher = Searcher(self._read_codec(manifest.codec))
-        schema = None if manifest.items is None else self._schema(manifest.items, known)
+            searcher = Searcher(self.read_codec(manifest.codec))
+        schema = self.schema(manifest, known)
         segments = []
         for entry in manifest.segments:
             deleted = None if entry.deleted is None else self._file(entry.deleted)
@@ -196,13 +196,16 @@ class FolderStore:
             if twice(segments):
                 raise FormatError(f"{self.folder} has a key twice: it is damaged")
         self._generation = manifest.generation
-        return Snapshot(searcher, tuple(segments), manifest.next_id, manifest, schema, manifest.model)
+        return Snapshot(searcher, tuple(segments), manifest.next_id, manifest, schema, manifest.model, manifest.commits)
 
-    def _schema(self, entry: ItemsEntry, known: Snapshot | None) -> ItemSchema:
-        if known is not None and known.schema is not None and known.schema.entry == entry:
+    def schema(self, manifest: Manifest, known: Snapshot | None = None) -> ItemSchema | None:
+        """What is kept beside the codes; that of a snapshot that is known is not read again, if it is the same."""
+        if manifest.items is None:
+            return None
+        if known is not None and known.schema is not None and known.schema.entry == manifest.items:
             return known.schema
         try:
-            return ItemSchema.read(entry)
+            return ItemSchema.read(manifest.items)
         except FormatError as error:
             raise FormatError(f"{self.folder / NAME}: {error}") from None
 
@@ -215,7 +218,8 @@ class FolderStore:
             return None
         return Items.read(schema, self.folder / entry.file, entry, rows, self.memory, verify)
 
-    def _read_codec(self, entry: FileEntry) -> Codec:
+    def read_codec(self, entry: FileEntry) -> Codec:
+        """The codec that the manifest names."""
         path = self.folder / entry.file
         data = read_file(path, MOST)
         if len(data) != entry.size:
@@ -239,6 +243,17 @@ class FolderStore:
         if not self.memory:
             segment = read_segment(segment.columns.codec, self._file(entry), segment.rows, items=items)
         return replace(segment, file=entry, items_file=items_entry, items=items)
+
+    def adopt(self, entry: SegmentEntry, snapshot: Snapshot) -> Segment:
+        """A segment that was staged, now by another name too; it becomes part of the index when published."""
+        self.check_writable()
+        for file in (entry.codes, entry.items):
+            if file is not None:
+                self._saved.append(file.file)
+                link_file(self.folder / STAGING / file.file, self.folder / file.file)
+        items = self._items(snapshot.schema, entry.items, entry.rows)
+        segment = read_segment(snapshot.codec, self._file(entry.codes), entry.rows, items=items)
+        return replace(segment, file=entry.codes, items_file=entry.items)
 
     def _copy(self, segment: Segment) -> Segment:
         if segment.items is None:
@@ -268,7 +283,8 @@ class FolderStore:
         assert before.manifest is not None
         stored = tuple(self._with_deletions(segment) for segment in after.segments)
         sync_folder(self.folder)
-        manifest = before.manifest.next(next_id=after.next_id, segments=tuple(map(_entry, stored)))
+        entries = tuple(map(_entry, stored))
+        manifest = before.manifest.next(next_id=after.next_id, segments=entries, commits=after.commits)
         return replace(after, segments=stored, manifest=manifest)
 
     def publish(self, before: Snapshot, after: Snapshot) -> None:

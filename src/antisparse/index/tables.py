@@ -17,6 +17,8 @@ Array = npt.NDArray[Any]
 
 def is_table(value: Any) -> bool:
     """Whether it is a table of named columns, in memory."""
+    if isinstance(value, dict):
+        return True
     if package_of(value) == "pyarrow":
         return hasattr(value, "column_names")
     return package_of(value) in ("pandas", "polars") and type(value).__name__ == "DataFrame"
@@ -30,11 +32,16 @@ def vector_column(schema: Any, name: str | None) -> str:
                 f"vector = {name!r} is no column; the table has {', '.join(map(repr, schema.names))[:500]}"
             )
         return name
-    found = [field.name for field in schema if _holds_vectors(field.type)]
+    found = vector_columns(schema)
     if len(found) != 1:
         listed = ", ".join(map(repr, found)) or "none"
         raise InputError(f"the table has {len(found)} columns of vectors ({listed}); name one by vector=")
     return str(found[0])
+
+
+def vector_columns(schema: Any) -> list[str]:
+    """The columns that can hold vectors."""
+    return [field.name for field in schema if _holds_vectors(field.type)]
 
 
 def _holds_vectors(kind: Any) -> bool:

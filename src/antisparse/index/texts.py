@@ -1,5 +1,6 @@
 """Texts as vectors: the model that embeds them, and its name, which an index keeps and checks."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -13,12 +14,13 @@ from antisparse._containers import package_of
 from antisparse.errors import InputError, InputTypeError, MissingDependencyError
 from antisparse.index.item_schema import pyarrow
 from antisparse.index.manifest import ModelEntry
-from antisparse.index.sources import TableSource
+from antisparse.index.sources import FORMATS, TableSource
 
 Array = npt.NDArray[Any]
 
 TEXT = "text"  # the column of texts that come without a table
 VECTOR = "vector of the text"  # the column of what the model makes of them
+_MADE = {b"antisparse": b"embedded"}  # the metadata of that column
 BATCH = 512  # texts that are embedded between two moves of a bar
 
 
@@ -32,17 +34,21 @@ class TextModel:
         What an index keeps, and compares.
     download : bool
         Whether a model that is only named may be downloaded.
+    trusted : bool
+        Whether the caller named it. A folder that an index alone names is not loaded: it may be anyone's.
     """
 
     name: str
     download: bool = False
+    trusted: bool = True
     _encoder: Any = field(default=None, repr=False)
+    _made: tuple[int, Any] | None = field(default=None, repr=False)  # the dimension and the type of its vectors
 
     @classmethod
     def of(cls, model: Any, kept: ModelEntry | None = None) -> "TextModel | None":
         """From what a caller passes; an index that keeps the name of a model takes that one alone."""
         if model is None:
-            return None if kept is None else cls(kept.name)
+            return None if kept is None else cls(kept.name, trusted=False)
         if isinstance(model, cls):
             found = model
         elif isinstance(model, str) and model:
@@ -76,11 +82,19 @@ class TextModel:
     def _embed(self, method: str, texts: list[str]) -> Array:
         check_unicode(texts)
         if self._encoder is None:
-            self._encoder = _load(self.name, self.download)
+            self._encoder = _load(self)
         encode = getattr(self._encoder, method, None)
-        vectors = real_array((encode if callable(encode) else self._encoder.encode)(texts), "model", 2)
-        if len(vectors) != len(texts):
-            raise InputError(f"model gave {len(vectors)} vectors for {len(texts)} texts; encode must give one a text")
+        given = real_array((encode if callable(encode) else self._encoder.encode)(texts), "model", 2)
+        if len(given) != len(texts) or not given.shape[1]:
+            raise InputError(
+                f"model gave vectors of shape {given.shape} for {len(texts)} texts; encode gives a row a text"
+            )
+        # A copy: models may use their memory again.
+        vectors = np.array(given, np.float32 if given.dtype in (np.float16, np.float32) else np.float64, order="C")
+        made = (vectors.shape[1], vectors.dtype)
+        if self._made not in (None, made):
+            raise InputError(f"model gave vectors of {made[0]} {made[1]} after some of {self._made[0]} {self._made[1]}")
+        self._made = made
         return vectors
 
 
@@ -98,8 +112,15 @@ def _same(name: str, other: str) -> bool:
     return PurePath(name).name.casefold() == PurePath(other).name.casefold()
 
 
-def _load(name: str, download: bool) -> Any:
+def _load(model: TextModel) -> Any:
     """A model of sentence-transformers that is on this machine, unless it may be downloaded."""
+    name = model.name
+    here = os.path.lexists(name)
+    if not model.trusted and (here or name.startswith(("/", "~", "."))):
+        raise InputError(
+            f"model = {name!r} is a folder that the index names, and may be anyone's; if you trust it, open the index "
+            f"with model={name!r}, or --model on the command line"
+        )
     try:
         from sentence_transformers import SentenceTransformer
     except ImportError:
@@ -108,11 +129,14 @@ def _load(name: str, download: bool) -> Any:
             "method encode"
         ) from None
     try:
-        return SentenceTransformer(name, local_files_only=not download)
-    except (OSError, ValueError, LookupError, RuntimeError) as error:
+        return SentenceTransformer(name, local_files_only=not model.download)
+    except Exception as error:  # of whatever reads its files
+        reason = first_line(error).rstrip(".")
+        if here or model.download:
+            raise InputError(f"model = {name!r} could not be loaded: {reason}") from error
         raise InputError(
-            f"model = {name!r} is not on this machine ({first_line(error).rstrip('.')}); nothing is downloaded unless "
-            f"you ask for it: pass SentenceTransformer({name!r}), or --download on the command line"
+            f"model = {name!r} is not on this machine ({reason}); nothing is downloaded unless you ask for it: pass "
+            f"SentenceTransformer({name!r}), or --download on the command line"
         ) from error
 
 
@@ -145,6 +169,11 @@ def check_unicode(texts: list[str]) -> None:
         ) from None
 
 
+def names_files(texts: list[str]) -> bool:
+    """Whether texts are rather the names of files of tables."""
+    return all("://" in text or PurePath(text).suffix.lower() in FORMATS for text in texts)
+
+
 def text_table(texts: list[str], column: str = TEXT) -> Any:
     """Texts that came without a table as one."""
     check_unicode(texts)
@@ -162,6 +191,8 @@ class EmbeddedSource(TableSource):
         if table.schema.names.count(column) != 1:
             listed = ", ".join(map(repr, table.schema.names))[:500]
             raise InputError(f"text = {column!r} is no column; the table has {listed}")
+        if VECTOR in table.schema.names:
+            raise InputError(f"X has a column {VECTOR!r}, which is the name of what is made here; rename it")
         schema = table.schema.append(pa.field(VECTOR, pa.list_(pa.float32())))
         super().__init__(table.name, schema, table.total, table.read)
         self.column = column
@@ -193,7 +224,7 @@ class EmbeddedSource(TableSource):
         places = np.searchsorted(self._drawn, numbers)
         known = places < len(self._drawn)
         known[known] = self._drawn[places[known]] == numbers[known]
-        vectors = np.empty((len(texts), self._vectors.shape[1]), self._vectors.dtype)
+        vectors = np.empty((len(texts), self._vectors.shape[1]), self._vectors.dtype)  # which the model keeps to
         vectors[known] = self._vectors[places[known]]
         if not known.all():
             vectors[~known] = self._model.documents([texts[i] for i in np.flatnonzero(~known)])
@@ -214,5 +245,10 @@ def column_texts(table: Any, column: str) -> list[str]:
 def with_vectors(table: Any, vectors: Array) -> Any:
     """A table with the column of vectors."""
     pa = pyarrow()
-    flat = pa.array(np.ascontiguousarray(vectors).reshape(-1))
-    return table.append_column(VECTOR, pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1]))
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1])
+    return table.append_column(pa.field(VECTOR, lists.type, metadata=_MADE), lists)
+
+
+def is_embedded(schema: Any) -> bool:
+    """Whether a table has a column of vectors that were made here, which is told by more than its name."""
+    return VECTOR in schema.names and schema.field(VECTOR).metadata == _MADE

@@ -6,7 +6,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from antisparse._arrays import shown
 from antisparse.codec.codec import Codec
 from antisparse.codes import Codes
 from antisparse.errors import AntisparseError, InputError, UnsupportedError
+from antisparse.index.change import Change
 from antisparse.index.incoming import Part
 from antisparse.index.item_schema import Hashes, key_hashes
 from antisparse.index.items import Items, Table, gathered, in_batches
@@ -26,59 +27,9 @@ from antisparse.scan.columns import Ids
 T = TypeVar("T")
 _SEGMENT_ROWS = 1 << 20  # codes that an add holds back before it writes a segment
 _SEGMENT_ITEMS = 1 << 24  # bytes of items, likewise
+_COMMITS = 1024  # of staged segments, whose names are kept
 _TIER, _SMALLEST = 8, 1024  # so many segments of like size are made one
-
-
-@dataclass
-class _Change:
-    """What an operation, or a batch of them, is about to make of the snapshot `base`."""
-
-    base: Snapshot
-    snapshot: Snapshot
-    rows: list[Codes] = field(default_factory=list)  # not yet in a segment
-    ids: list[Ids] = field(default_factory=list)
-    items: list[Items] = field(default_factory=list)
-    hashes: list[Hashes] = field(default_factory=list)  # of keys that are text
-    held: set[int] = field(default_factory=set)  # the ids of these
-    held_keys: set[str] = field(default_factory=set)
-    held_bytes: int = 0  # of items
-    touched: bool = False
-    open: bool = True  # more may be added to it
-    sound: bool = True  # no operation is half undone
-    thread: int = field(default_factory=threading.get_ident)
-
-    def mark(self) -> "_Mark":
-        """What `undo` goes back to."""
-        lists = (self.rows, self.ids, self.items, self.hashes)
-        return _Mark(self.snapshot, lists, tuple(len(held) for held in lists), self.touched)
-
-    def undo(self, mark: "_Mark") -> None:
-        """An operation of a batch that fails leaves the rest of the batch as it was."""
-        self.sound = False
-        self.snapshot, self.touched = mark.snapshot, mark.touched
-        self.rows, self.ids, self.items, self.hashes = mark.lists
-        del self.rows[mark.counts[0] :], self.ids[mark.counts[1] :]
-        del self.items[mark.counts[2] :], self.hashes[mark.counts[3] :]
-        self.held = {i for part in self.ids for i in part.tolist()}
-        keyed = self.items if self.hashes else []
-        self.held_keys = {key for part in keyed for key in part.keys(np.arange(part.rows))}
-        self.held_bytes = sum(part.nbytes for part in self.items)
-        self.sound = True
-
-    def drop_held(self) -> None:
-        """What was held back is in a segment."""
-        self.rows, self.ids, self.items, self.hashes = [], [], [], []
-        self.held, self.held_keys, self.held_bytes = set(), set(), 0
-
-
-@dataclass(frozen=True)
-class _Mark:
-    """A state of a change: the lists of what is held back, and how long each was."""
-
-    snapshot: Snapshot
-    lists: tuple[list[Codes], list[Ids], list[Items], list[Hashes]]
-    counts: tuple[int, ...]
-    touched: bool
+_SHARE = 4  # of the index that one change may rewrite: a fourth
 
 
 class Writer:
@@ -95,7 +46,7 @@ class Writer:
     def __init__(self, store: MemoryStore | FolderStore, snapshot: Snapshot) -> None:
         self.store = store
         self._snapshot = snapshot
-        self._batch: _Change | None = None
+        self._batch: Change | None = None
         self._in_doubt: Snapshot | None = None  # published, or not: an error came between
         self._publishing = False  # a handler of a signal may ask for another change meanwhile
         self._mutex = threading.RLock()
@@ -154,7 +105,7 @@ class Writer:
                         outer.undo(mark)
                         raise
                     return
-                change = _Change(self.snapshot, self.snapshot)
+                change = Change(self.snapshot, self.snapshot)
                 try:
                     self._batch = change
                     yield value
@@ -185,7 +136,7 @@ class Writer:
     def remove(self, ids: Callable[[Snapshot], Ids]) -> None:
         """Remove ids, all of which must be there: those that a function finds in what there is by then."""
 
-        def one(change: _Change) -> None:
+        def one(change: Change) -> None:
             self._flush(change)
             self._remove(change, ids(change.snapshot))
 
@@ -194,7 +145,7 @@ class Writer:
     def update(self, rows: Codes, ids: Callable[[Snapshot], Ids], items: Table | None = None) -> None:
         """Replace the code rows of ids, all of which must be there, and their items, unless these are not given."""
 
-        def both(change: _Change) -> None:
+        def both(change: Change) -> None:
             self._flush(change)
             wanted = ids(change.snapshot)
             if len(wanted) != len(rows):
@@ -208,11 +159,29 @@ class Writer:
 
         self._apply(both)
 
+    def adopt(self, name: str, load: Callable[[Snapshot], list[Segment]]) -> None:
+        """Add segments that others wrote, as they are; a commit of this name that was made already changes nothing."""
+
+        def deed(change: Change) -> None:
+            if name in change.snapshot.commits:
+                return
+            new = load(change.snapshot)
+            after = max((segment.id_range[1] + 1 for segment in new), default=0)
+            change.snapshot = replace(
+                change.snapshot,
+                segments=(*change.snapshot.segments, *new),
+                next_id=max(change.snapshot.next_id, after),
+                commits=(*change.snapshot.commits, name)[-_COMMITS:],
+            )
+            change.touched, change.merge = True, False
+
+        self._apply(deed)
+
     def compact(self) -> None:
         """Make all segments one, without what was deleted."""
         self._apply(self._compact)
 
-    def _apply(self, deed: Callable[[_Change], T]) -> T:
+    def _apply(self, deed: Callable[[Change], T]) -> T:
         """Do an operation, as part of the open batch, or at once."""
         with self._mutex:
             outer = self._ready()
@@ -223,7 +192,7 @@ class Writer:
                 except BaseException:
                     outer.undo(mark)
                     raise
-            change = _Change(self.snapshot, self.snapshot)
+            change = Change(self.snapshot, self.snapshot)
             try:
                 result = deed(change)
                 self._commit(change)
@@ -232,7 +201,7 @@ class Writer:
                 raise
             return result
 
-    def _ready(self) -> _Change | None:
+    def _ready(self) -> Change | None:
         """Raise unless the index may be changed; the batch that is open, if there is one."""
         self._check_idle()
         self.store.check_writable()
@@ -251,7 +220,7 @@ class Writer:
                 "that call has returned"
             )
 
-    def _commit(self, change: _Change) -> None:
+    def _commit(self, change: Change) -> None:
         self._flush(change)
         if not change.sound:
             raise UnsupportedError("an operation of the batch was interrupted while it was undone: nothing was changed")
@@ -263,8 +232,10 @@ class Writer:
                 "the iterator that was added, or a handler of a signal, changed the index itself meanwhile: nothing "
                 "else was changed"
             )
-        merged = replace(change.snapshot, segments=self._merged(change.snapshot.segments))
-        done = self.store.prepare(change.base, merged)
+        wanted = change.snapshot
+        if change.merge:
+            wanted = replace(wanted, segments=self._merged(wanted.segments))
+        done = self.store.prepare(change.base, wanted)
         self._in_doubt = done
         self.store.publish(change.base, done)
         self.snapshot = done
@@ -286,7 +257,7 @@ class Writer:
                 self.snapshot = self._in_doubt
             self._in_doubt = None
 
-    def _add(self, change: _Change, part: Part) -> Ids:
+    def _add(self, change: Change, part: Part) -> Ids:
         rows, ids, hashes = part.rows, part.ids, None
         if change.snapshot.schema is not None and change.snapshot.schema.key_is_text:
             hashes = self._new_keys(change, part)
@@ -308,7 +279,7 @@ class Writer:
             self._append(change, Part(rows, ids, part.items), hashes)
         return ids
 
-    def _new_keys(self, change: _Change, part: Part) -> Hashes:
+    def _new_keys(self, change: Change, part: Part) -> Hashes:
         """The hashes of the keys of a part, none of which may be there."""
         schema = change.snapshot.schema
         assert schema is not None and part.items is not None
@@ -323,7 +294,7 @@ class Writer:
             raise InputError(f"key {shown(keys[int(there.argmax())])} is there already; use update to replace it")
         return key_hashes(keys)
 
-    def _remove(self, change: _Change, ids: Ids) -> None:
+    def _remove(self, change: Change, ids: Ids) -> None:
         distinct(ids)
         which, places = change.snapshot.located(ids)
         segments = tuple(
@@ -333,14 +304,14 @@ class Writer:
         change.snapshot = replace(change.snapshot, segments=segments)
         change.touched |= len(ids) > 0
 
-    def _compact(self, change: _Change) -> None:
+    def _compact(self, change: Change) -> None:
         self._flush(change)
         segments = change.snapshot.segments
         if len(segments) > 1 or any(len(segment.deleted) for segment in segments):
             change.snapshot = replace(change.snapshot, segments=self._joined(segments))
             change.touched = True
 
-    def _append(self, change: _Change, part: Part, hashes: Hashes | None) -> None:
+    def _append(self, change: Change, part: Part, hashes: Hashes | None) -> None:
         assert part.ids is not None
         change.rows.append(part.rows.copy())  # the caller may use its array again
         change.ids.append(part.ids.copy())
@@ -358,7 +329,7 @@ class Writer:
         if len(change.held) >= _SEGMENT_ROWS or change.held_bytes >= _SEGMENT_ITEMS:
             self._flush(change)
 
-    def _flush(self, change: _Change) -> None:
+    def _flush(self, change: Change) -> None:
         """Write the codes held back as a segment."""
         if not change.rows:
             return
@@ -377,17 +348,25 @@ class Writer:
         return self.store.save(segment, schema, gathered(schema, sources, np.argsort(ids, kind="stable")))
 
     def _merged(self, segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
-        """Segments of like size made one where there are many: a code is rewritten a few times, however many come."""
+        """Segments of like size made one where there are many: a code is rewritten a few times, however many come.
+
+        One change rewrites no more than a share of the index, or what an add holds back.
+        """
+        left = max(sum(segment.rows for segment in segments) // _SHARE, _SEGMENT_ROWS)
         while True:
             tiers: dict[int, list[int]] = {}
             for number, segment in enumerate(segments):
                 tier = max(0, int(np.log(max(segment.rows, 1) / _SMALLEST) / np.log(_TIER)) + 1)
                 tiers.setdefault(0 if segment.rows < _SMALLEST else tier, []).append(number)
-            crowded = next((numbers for _, numbers in sorted(tiers.items()) if len(numbers) >= _TIER), None)
-            if crowded is None:
+            crowded = [numbers for _, numbers in sorted(tiers.items()) if len(numbers) >= _TIER]
+            rows = [np.cumsum([segments[number].rows for number in numbers]) for numbers in crowded]
+            within = [n[: int(np.searchsorted(r, left, "right"))] for n, r in zip(crowded, rows, strict=True)]
+            chosen = next((numbers for numbers in within if len(numbers) > 1), None)
+            if chosen is None:
                 return tuple(segment for segment in segments if segment.live)
-            joined = self._joined(tuple(segments[number] for number in crowded))
-            rest = tuple(segment for number, segment in enumerate(segments) if number not in crowded)
+            left -= sum(segments[number].rows for number in chosen)
+            joined = self._joined(tuple(segments[number] for number in chosen))
+            rest = tuple(segment for number, segment in enumerate(segments) if number not in chosen)
             segments = (*rest, *joined)
 
     def _joined(self, segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
