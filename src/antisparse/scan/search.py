@@ -73,8 +73,9 @@ class Search:
 
     def within(self, count: int) -> "Search":
         """The same among so many codes, of which no more can be found."""
+        k = columns_of_answers(self.k, count)
         shortlist = None if self.shortlist is None else min(self.shortlist, max(count, 1))
-        return replace(self, k=columns_of_answers(self.k, count), shortlist=shortlist)
+        return self if (k, shortlist) == (self.k, self.shortlist) else replace(self, k=k, shortlist=shortlist)
 
 
 class Searcher:
