@@ -85,6 +85,7 @@ bench-smoke: $(VENV)/with-bench  ## the same on small sizes: does it run?
 	$(BIN)/python benchmarks/effort.py --smoke --json out/effort-smoke.json
 	$(BIN)/python benchmarks/index.py --smoke --json out/index-smoke.json --plot out/index-smoke.png
 	$(BIN)/python benchmarks/tables.py --smoke --json out/tables-smoke.json
+	$(BIN)/python benchmarks/staging.py --smoke --json out/staging-smoke.json
 
 # The kernels' tests under the address and undefined-behaviour sanitizers (Linux, GCC).
 sanitize: $(VENV)-sanitize/with-test  ## the native tests under sanitizers
