@@ -58,6 +58,14 @@ def test_a_column_of_texts_or_of_vectors_that_are_there(capsys: pytest.CaptureFi
     assert "k17 " in said(capsys, 0, "search", "index", "--text", TITLES[17], "-k", "1", "--model", "any/letters")
 
 
+def test_a_folder_that_an_index_names_is_not_loaded(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("letters").mkdir()
+    said(capsys, 0, "build", "titles.txt", "-o", "index", "--model", "letters", *QUICK)
+    for command in (["search", "index", "--text", "x"], ["add", "index", "more.txt"]):
+        assert "may be anyone's; if you trust it" in said(capsys, 2, *command)
+        said(capsys, 0, *command, "--model", "letters")
+
+
 def test_what_is_wrong_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert "name the model" in said(capsys, 2, "build", "titles.txt", "-o", "index", *QUICK)
     assert "--download" in said(capsys, 2, "build", "titles.txt", "-o", "index", "--model", "far", *QUICK)

@@ -50,11 +50,10 @@ def text_model(given: argparse.Namespace, index: Path | None = None) -> Any:
     from antisparse.index.manifest import read_manifest
     from antisparse.index.texts import TextModel
 
-    name = given.model
-    if name is None and index is not None and index.is_dir():
-        kept = read_manifest(index).model
-        name = None if kept is None else kept.name
-    return None if name is None else TextModel(name, given.download)
+    if given.model is not None:
+        return TextModel(given.model, given.download)
+    kept = read_manifest(index).model if index is not None and index.is_dir() else None
+    return None if kept is None else TextModel(kept.name, given.download, trusted=False)
 
 
 @contextmanager
