@@ -211,3 +211,9 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
         peaks.append(int(run.stdout))
     more = 12 * rows * (width * 4 + 490) >> 20  # MB of what is more
     assert more > 100 and peaks[1] - peaks[0] < more * 0.8, peaks
+
+
+def test_a_data_set_that_is_filtered(folder: Path) -> None:
+    some = ds.dataset(folder / "all.parquet").filter(ds.field("unused") < 300)
+    index = Index.build(some, **NAMED, **QUICK)
+    assert index.items()["text"].to_pylist() == TABLE["text"].to_pylist()[:300]

@@ -178,7 +178,7 @@ def read_queries(path: str, column: str | None, key: str | None) -> tuple[Array,
 
 
 def read_lines(path: str, name: str) -> list[str]:
-    """Keys or texts, one a line; empty lines are passed over, and a mark of the order of bytes is no text."""
+    """Keys or texts, one a line; empty lines and a byte order mark are passed over."""
     place = path_of(path, name)
     if not os.path.exists(place):
         raise InputError(f"{name} {path}: there is no such file")

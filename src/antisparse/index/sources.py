@@ -25,7 +25,7 @@ from antisparse.errors import (
 )
 from antisparse.index.item_schema import cast_column, pyarrow, table_of
 
-# Of Lance there are folders, NAME.lance.
+# The formats by the suffixes of their files; a table of Lance is a folder, NAME.lance.
 FORMATS = {".parquet": "parquet", ".pq": "parquet", ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc", ".orc": "orc"}
 BATCH = 4096  # rows
 

@@ -60,11 +60,11 @@ class _Entry:
             for file in (found.codec, found.codes, *([] if items is None else [items])):
                 numbers += [file.size, file.crc32]
                 if not isinstance(file.file, str):
-                    raise ValueError("a file has no name")
+                    raise ValueError("the name of a file is not text")
             if not all(isinstance(one, int) and not isinstance(one, bool) and 0 <= one < 2**63 for one in numbers):
-                raise ValueError("a number is none")
+                raise ValueError("a number is not an integer from 0 on")
             if any(STAGED.fullmatch(file.file) is None for file in (found.codes, items) if file is not None):
-                raise ValueError("a file is named as stage names none")
+                raise ValueError("the name of a file is not one that stage gives")
         except (TypeError, ValueError) as error:
             raise InputTypeError(f"entries holds {shown(value)}, which stage did not return: {error}") from None
         return found
