@@ -112,9 +112,10 @@ def test_the_page_loads_in_a_browser(folder: Path, tmp_path: Path) -> None:
       const errors = [];
       addEventListener("error", e => errors.push(e.message || String(e.target.src).slice(0, 40)), true);
       addEventListener("load", () => {
+        const wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
         const sizes = [...document.images].map(i => i.naturalWidth);
         const remote = performance.getEntriesByType("resource").filter(r => !r.name.startsWith("data:")).length;
-        document.body.setAttribute("data-probe", JSON.stringify({errors, sizes, remote}));
+        document.body.setAttribute("data-probe", JSON.stringify({errors, sizes, remote, wide}));
       });
     </script>"""
     copy = tmp_path / "page.html"
@@ -125,6 +126,7 @@ def test_the_page_loads_in_a_browser(folder: Path, tmp_path: Path) -> None:
             "--headless",
             "--no-sandbox",
             "--disable-gpu",
+            "--window-size=390,900",  # a phone
             f"--user-data-dir={tmp_path}",
             "--enable-logging=stderr",
             "--virtual-time-budget=10000",
@@ -140,6 +142,7 @@ def test_the_page_loads_in_a_browser(folder: Path, tmp_path: Path) -> None:
     assert probed, result.stderr
     seen = json.loads(probed[1].replace("&quot;", '"'))
     assert seen["errors"] == [] and seen["remote"] == 0
+    assert seen["wide"] <= 0, "the page is wider than a phone"
     assert len(seen["sizes"]) == len(STUDIES) and min(seen["sizes"]) > 300
     assert "CONSOLE" not in result.stderr
 

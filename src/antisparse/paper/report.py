@@ -30,7 +30,12 @@ th { border-bottom: 2px solid #888; }
 figure { margin: 1rem 0; } figure img { max-width: 100%; height: auto; }
 figcaption { color: #444; max-width: 60rem; }
 .verdict { font-weight: 600; white-space: nowrap; }
-footer { margin-top: 3rem; color: #666; font-size: 0.85rem; }
+footer { margin-top: 3rem; color: #666; font-size: 0.85rem; overflow-wrap: anywhere; }
+@media (max-width: 40rem) {  /* a phone: the cells of a claim below each other */
+  thead { display: none; } table, tbody, tr, td { display: block; }
+  td { border: 0; padding: 0.15rem 0; overflow-wrap: anywhere; } td:first-child { font-weight: 600; }
+  tr { padding: 0.6rem 0; border-bottom: 1px solid #ddd; }
+}
 """
 
 
@@ -103,7 +108,7 @@ def _page(studies: list[Study], pictures: dict[str, bytes], claims: list[Claim],
         if any(c.verdict == verdict for c in claims)
     )
     seeds = f"seeds {about['seeds']}, of Figure 3 {about['sift seeds']}"
-    summary = f" Of {len(claims)} claims: {text(counts)}." if claims else ""
+    summary = f" Verdicts on {len(claims)} claims: {text(counts)}." if claims else ""
     table = f"""<h2>The claims</h2>
 <p>{text(UNCERTAINTY)}</p>
 <table>
