@@ -14,7 +14,7 @@ from antisparse.index.build import BATCH, with_bar
 from antisparse.index.item_schema import ItemSchema, pyarrow, table_of
 from antisparse.index.items import Table
 from antisparse.index.manifest import ModelEntry
-from antisparse.index.snapshot import id_array
+from antisparse.index.state import id_array
 from antisparse.index.sources import TableSource, is_source, source_of
 from antisparse.index.tables import is_table, vector_column, vectors_of
 from antisparse.index.texts import BATCH as TEXTS

@@ -17,7 +17,8 @@ from antisparse.index.incoming import Incoming, Part
 from antisparse.index.item_schema import ItemSchema
 from antisparse.index.manifest import read_manifest
 from antisparse.index.reader import Reader
-from antisparse.index.snapshot import Snapshot, id_array
+from antisparse.index.snapshot import Snapshot
+from antisparse.index.state import id_array
 from antisparse.index.store import FolderStore, MemoryStore
 from antisparse.index.texts import TextModel
 from antisparse.index.writer import Writer
@@ -259,6 +260,10 @@ class Index(Reader):
     @property
     def snapshot(self) -> Snapshot:
         """The present state; it never changes, and changes of the index do not reach it."""
+        return self._writer.snapshot
+
+    @property
+    def _state(self) -> Snapshot:
         return self._writer.snapshot
 
     def __repr__(self) -> str:

@@ -10,7 +10,7 @@ from antisparse.codec.codec import Codec
 from antisparse.codec.queries import Method, Query
 from antisparse.codes import Codes
 from antisparse.errors import InputTypeError, UnsupportedError
-from antisparse.index.snapshot import Originals, Snapshot
+from antisparse.index.state import Originals, State
 from antisparse.index.tables import answers
 from antisparse.index.texts import TextModel, embedded_queries, needed
 from antisparse.metrics import MetricName
@@ -22,7 +22,7 @@ Found = tuple[npt.NDArray[Any], Ids]
 
 
 class Reader:
-    """An index as those see it who ask. Every answer is of one snapshot, whatever is written meanwhile.
+    """An index as those see it who ask. Every answer is of one state, whatever is written meanwhile.
 
     Attributes
     ----------
@@ -34,14 +34,14 @@ class Reader:
     _model: TextModel | None
 
     @property
-    def snapshot(self) -> Snapshot:
+    def _state(self) -> State:
         """The present state; it never changes, and changes of the index do not reach it."""
         raise NotImplementedError
 
     @property
     def codec(self) -> Codec:
         """What codes vectors."""
-        return self.snapshot.codec
+        return self._state.codec
 
     @property
     def metric(self) -> MetricName:
@@ -51,24 +51,24 @@ class Reader:
     @property
     def model(self) -> str | None:
         """The name of the model that the vectors are from, if the index keeps it."""
-        kept = self.snapshot.model
+        kept = self._state.model
         return None if kept is None else kept.name
 
     def __len__(self) -> int:
-        return len(self.snapshot)
+        return len(self._state)
 
     def __contains__(self, value: object) -> bool:
-        snapshot = self.snapshot
-        if isinstance(value, str) and snapshot.schema is not None and snapshot.schema.key_is_text:
-            return bool(snapshot.find_keys([value])[0] >= 0)
+        state = self._state
+        if isinstance(value, str) and state.schema is not None and state.schema.key_is_text:
+            return bool(state.find_keys([value])[0] >= 0)
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < 2**63:
             return False
-        return bool(snapshot.contains(np.array([value], np.int64)).all())
+        return bool(state.contains(np.array([value], np.int64)).all())
 
     @property
     def ids(self) -> Ids:
         """All ids, ascending."""
-        return self.snapshot.ids
+        return self._state.ids
 
     @property
     def cells(self) -> int:
@@ -77,21 +77,21 @@ class Reader:
 
     def stats(self) -> dict[str, Any]:
         """Vectors, bytes, segments, cells."""
-        return self.snapshot.stats()
+        return self._state.stats()
 
     def codes(self, ids: Any) -> Codes:
         """The code rows of some ids, or keys."""
-        return self.snapshot.codes(ids)
+        return self._state.codes(ids)
 
     def items(self, keys: Any = None) -> Any:
         """The items of some keys, or ids, in their order as an Arrow table; by default all, in the order of ids."""
-        snapshot = self.snapshot
-        return snapshot.items(snapshot.ids if keys is None else snapshot.ids_of(keys, "keys"))
+        state = self._state
+        return state.items(state.ids if keys is None else state.ids_of(keys, "keys"))
 
     def reconstruct(self, ids: Any) -> Float64Array:
         """The vectors that the codes of some ids, or keys, stand for."""
-        snapshot = self.snapshot
-        return snapshot.codec.decode(snapshot.codes(ids), n_threads=self.n_threads)
+        state = self._state
+        return state.codec.decode(state.codes(ids), n_threads=self.n_threads)
 
     def embed(self, texts: Any) -> npt.NDArray[Any]:
         """The vectors that the model of the index makes of texts as questions: one or several, as rows."""
@@ -168,17 +168,17 @@ class Reader:
             Give an Arrow table, a row a result, in place of distances and ids: query (its number, or its text), rank
             (from 1), distance, the key and the columns of the item.
         """
-        snapshot, threads = self.snapshot, thread_count(self.n_threads if n_threads is None else n_threads)
-        if boolean(items, "items") and snapshot.schema is None:
+        state, threads = self._state, thread_count(self.n_threads if n_threads is None else n_threads)
+        if boolean(items, "items") and state.schema is None:
             raise UnsupportedError("items = True, but the index keeps no items; build it from a table")
         Q, texts = embedded_queries(Q, self._model)
         if rerank is not None:  # of candidates by any method: the shortlist is no second stage on codes
             what = Search(k, method, query, _probes(probes))
-            found = snapshot.rescored(Q, what, shortlist, filter, rerank, threads)
+            found = state.rescored(Q, what, shortlist, filter, rerank, threads)
         else:
             what = Search(k, method, query, _probes(probes), shortlist, shortlist_method)
-            found = snapshot.search(Q, what, filter, threads)
-        return answers(snapshot, *found, texts) if items else found
+            found = state.search(Q, what, filter, threads)
+        return answers(state, *found, texts) if items else found
 
     def range_search(
         self,
@@ -195,9 +195,9 @@ class Reader:
 
         The other parameters are those of `search`.
         """
-        snapshot, threads = self.snapshot, thread_count(self.n_threads if n_threads is None else n_threads)
+        state, threads = self._state, thread_count(self.n_threads if n_threads is None else n_threads)
         Q, _ = embedded_queries(Q, self._model)
-        return snapshot.range_search(Q, radius, Search(1, method, query, _probes(probes)), filter, threads)
+        return state.range_search(Q, radius, Search(1, method, query, _probes(probes)), filter, threads)
 
 
 def _probes(probes: Probes) -> int | None:

@@ -26,7 +26,8 @@ from antisparse.index.item_schema import key_hashes
 from antisparse.index.items import Items, gathered, in_batches, packed
 from antisparse.index.manifest import STAGED, FileEntry, Manifest, SegmentEntry, read_manifest
 from antisparse.index.segment import Segment, make_segment, twice
-from antisparse.index.snapshot import Snapshot, distinct, id_array
+from antisparse.index.snapshot import Snapshot
+from antisparse.index.state import distinct, id_array
 from antisparse.index.store import STAGING, FolderStore
 from antisparse.index.texts import TextModel
 from antisparse.scan.columns import Ids

@@ -9,7 +9,7 @@ from antisparse._arrays import plain_array
 from antisparse._containers import package_of
 from antisparse.errors import InputError, InputTypeError
 from antisparse.index.item_schema import pyarrow
-from antisparse.index.snapshot import Snapshot
+from antisparse.index.state import State
 from antisparse.scan.columns import Ids
 
 Array = npt.NDArray[Any]
@@ -63,7 +63,7 @@ def vectors_of(table: Any, column: str) -> Array:
     return vectors
 
 
-def answers(snapshot: Snapshot, distances: Array, ids: Ids, keys: Any = None) -> Any:
+def answers(state: State, distances: Array, ids: Ids, keys: Any = None) -> Any:
     """What was found as an Arrow table: query, rank, distance, key and columns, a row a result.
 
     Queries are called by their numbers, or by `keys`, texts or an Arrow array.
@@ -75,10 +75,10 @@ def answers(snapshot: Snapshot, distances: Array, ids: Ids, keys: Any = None) ->
     called = pa.array(keys) if isinstance(keys, list) else keys
     names = pa.array(queries) if called is None else called.take(pa.array(queries))
     columns = {"query": names, "rank": pa.array(ranks + 1), "distance": pa.array(distances[queries, ranks])}
-    if snapshot.schema is None or snapshot.schema.key is None:
+    if state.schema is None or state.schema.key is None:
         columns["id"] = pa.array(found)
-    if snapshot.schema is None:
+    if state.schema is None:
         return pa.table(columns)
     unique, where = np.unique(found, return_inverse=True)
-    items = snapshot.items(unique).take(pa.array(where.reshape(-1)))
+    items = state.items(unique).take(pa.array(where.reshape(-1)))
     return pa.table(columns | {name: items.column(name) for name in items.column_names})

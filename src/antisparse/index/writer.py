@@ -20,7 +20,8 @@ from antisparse.index.incoming import Part
 from antisparse.index.item_schema import Hashes, key_hashes
 from antisparse.index.items import Items, Table, gathered, in_batches
 from antisparse.index.segment import Segment, make_segment
-from antisparse.index.snapshot import MOST_ID, Snapshot, distinct
+from antisparse.index.snapshot import Snapshot
+from antisparse.index.state import MOST_ID, distinct
 from antisparse.index.store import FolderStore, MemoryStore
 from antisparse.scan.columns import Ids
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from antisparse._arrays import Float64Array, choice, columns_of_answers, integer, plain_array
 from antisparse.codec.codec import Codec
-from antisparse.codec.queries import Method, Query, QueryTabler
+from antisparse.codec.queries import Method, Query, QueryTabler, TabledQueries
 from antisparse.errors import InputError
 from antisparse.scan.columns import Columns, Ids
 
@@ -71,11 +71,39 @@ class Search:
                 )
             choice(self.shortlist_method, "shortlist_method", ("hamming", "asymmetric"))
 
+    @property
+    def depth(self) -> int:
+        """How many candidates a query has."""
+        return self.k if self.shortlist is None else self.shortlist
+
     def within(self, count: int) -> "Search":
         """The same among so many codes, of which no more can be found."""
         k = columns_of_answers(self.k, count)
         shortlist = None if self.shortlist is None else min(self.shortlist, max(count, 1))
         return self if (k, shortlist) == (self.k, self.shortlist) else replace(self, k=k, shortlist=shortlist)
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The best of one set of codes for each query, so that those of several sets can be merged into what one would find.
+
+    Distances alone would not do: estimates below 0 are given as 0, and so lose their order.
+
+    Attributes
+    ----------
+    ranks : ndarray of shape (n_queries, depth)
+        What candidates are chosen by, ascending; infinite where there are fewer.
+    ids : ndarray of the same shape
+    scores : ndarray of the same shape
+        What those that are chosen are ordered by: the ranks, or, of a shortlist, those of reconstruction.
+    distances : ndarray of the same shape
+        What the scores are to a caller.
+    """
+
+    ranks: Float64Array
+    ids: Ids
+    scores: Float64Array
+    distances: npt.NDArray[Any]
 
 
 class Searcher:
@@ -99,30 +127,65 @@ class Searcher:
         n, k = len(queries), what.k
         distances = np.empty((n, k), np.int32 if what.method == "hamming" else np.float64)
         ids = np.empty((n, k), np.int64)
-        step = min(max(_TABLE_BYTES // self._tabler.bytes_per_query, _LEAST_QUERIES), _MOST_QUERIES)
-        step = max(min(step, _LIST_ENTRIES // max(what.shortlist or k, 1)), 1)
+        step = self.chunk(what)
         for start in range(0, max(n, 1), step):  # once without queries too, for what cannot be asked
             rows = slice(start, start + step)
-            distances[rows], ids[rows] = self._some(parts, queries[rows], what, threads)
+            distances[rows], ids[rows] = self._best(parts, queries[rows], what, threads)
         return (distances[0], ids[0]) if single else (distances, ids)
 
-    def _some(
+    def chunk(self, what: Search) -> int:
+        """How many queries are searched at a time, so that their tables and candidates take bounded memory."""
+        step = min(max(_TABLE_BYTES // self._tabler.bytes_per_query, _LEAST_QUERIES), _MOST_QUERIES)
+        return max(min(step, _LIST_ENTRIES // max(what.depth, 1)), 1)
+
+    def candidates(self, parts: Sequence[Part], Q: Any, what: Search, threads: int) -> Candidates:
+        """What these parts have for queries (n, d), no more of them than `chunk` says, and as deep as `what` says."""
+        ranks, ids, scores, tabled = self._ranked(parts, self.codec.queries(Q), what, threads)
+        return Candidates(ranks, ids, scores, tabled.finish(scores))
+
+    def _best(
         self, parts: Sequence[Part], Q: npt.NDArray[Any], what: Search, threads: int
     ) -> tuple[npt.NDArray[Any], Ids]:
-        first = what.method if what.shortlist is None else what.shortlist_method
-        depth = what.k if what.shortlist is None else what.shortlist
-        tabled = self._tabler.make(Q, first, what.query, what.probes, threads)
-        lists = [part.columns.search(tabled, depth, threads, part.live_ids) for part in parts]
-        alone = len(lists) == 1 and lists[0][1].shape[1] == depth
-        scores, ids = lists[0] if alone else _merged(lists, len(Q), depth)
+        _, ids, scores, tabled = self._ranked(parts, Q, what, threads)
         if what.shortlist is not None:
-            tabled = self._tabler.make(Q, "reconstruction", what.query, None, threads)
-            scores = np.full(ids.shape, np.inf)
-            for part in parts:
-                places = part.find(ids.reshape(-1)).reshape(ids.shape)
-                scores = np.minimum(scores, part.columns.score(tabled, places))
             scores, ids = best_of(scores, ids, what.k)
         return tabled.finish(scores), ids
+
+    def _ranked(
+        self, parts: Sequence[Part], Q: npt.NDArray[Any], what: Search, threads: int
+    ) -> tuple[Float64Array, Ids, Float64Array, TabledQueries]:
+        """Candidates by the first ranking, and their scores by the last."""
+        first = what.method if what.shortlist is None else what.shortlist_method
+        tabled = self._tabler.make(Q, first, what.query, what.probes, threads)
+        lists = [part.columns.search(tabled, what.depth, threads, part.live_ids) for part in parts]
+        alone = len(lists) == 1 and lists[0][1].shape[1] == what.depth
+        ranks, ids = lists[0] if alone else _merged(lists, len(Q), what.depth)
+        if what.shortlist is None:
+            return ranks, ids, ranks, tabled
+        tabled = self._tabler.make(Q, "reconstruction", what.query, None, threads)
+        scores = np.full(ids.shape, np.inf)
+        for part in parts:
+            places = part.find(ids.reshape(-1)).reshape(ids.shape)
+            scores = np.minimum(scores, part.columns.score(tabled, places))
+        return ranks, ids, scores, tabled
+
+
+def best_candidates(lists: Sequence[Candidates], what: Search) -> tuple[npt.NDArray[Any], Ids]:
+    """Distances and ids of the k best of several sets of codes, each of which gave its own: those of all in one."""
+    ranks, ids, scores, distances = (
+        np.concatenate([getattr(one, name) for one in lists], axis=1)
+        for name in ("ranks", "ids", "scores", "distances")
+    )
+    order = np.lexsort((ids, np.where(ids < 0, np.inf, ranks)))[:, : what.depth]
+    if what.shortlist is not None:
+        chosen = np.take_along_axis(ids, order, 1), np.take_along_axis(scores, order, 1)
+        order = np.take_along_axis(order, np.lexsort(chosen), 1)[:, : what.k]
+    none = np.iinfo(np.int32).max if distances.dtype == np.int32 else np.inf
+    best = np.full((len(ids), what.k), none, distances.dtype)
+    kept = np.full((len(ids), what.k), -1, np.int64)
+    best[:, : order.shape[1]] = np.take_along_axis(distances, order, 1)
+    kept[:, : order.shape[1]] = np.take_along_axis(ids, order, 1)
+    return best, kept
 
 
 def _merged(lists: list[tuple[Float64Array, Ids]], n: int, depth: int) -> tuple[Float64Array, Ids]:
