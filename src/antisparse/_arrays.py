@@ -6,6 +6,7 @@ An array is whatever holds numbers in rows: numpy's, lists, frames and columns o
 
 import numbers
 import os
+import re
 import reprlib
 from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
@@ -350,9 +351,19 @@ def path_of(value: Any, name: str = "path") -> Path:
     return Path(text)
 
 
+_ADDRESS_AS_PATH = re.compile(r"[a-z][a-z0-9+.-]+:/")
+
+
 def folder_of(value: Any, name: str = "path") -> Path:
     """`value` as the whole path of a folder, which it still names when the process goes to another one."""
     path = path_of(value, name)
+    if isinstance(value, str) and "://" in value:
+        raise InputError(
+            f"{name} = {shown(value)} is an address, where a folder is wanted; make an index in a folder or in memory, "
+            "and write it there by index.save(address)"
+        )
+    if _ADDRESS_AS_PATH.match(str(path)):
+        raise InputError(f"{name} = {shown(str(path))} is an address that was made a Path; pass it as text")
     try:
         return path.absolute()
     except OSError:

@@ -5,6 +5,7 @@ import errno
 import os
 import secrets
 import stat
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -14,6 +15,15 @@ from antisparse.errors import AntisparseError, FormatError, InputError, MissingF
 TEMPORARY = ".tmp-"  # what the name of a file begins with until it is whole
 _PART = 1 << 24  # bytes a write takes at a time
 _AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # opening a FIFO that no one writes to does not wait
+
+
+def user_cache() -> Path:
+    """The folder of what can be fetched again: `antisparse` in the user's cache folder."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "antisparse"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "antisparse"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "antisparse"
 
 
 def write_file(path: Path, parts: Iterable[Any]) -> None:

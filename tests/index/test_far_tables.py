@@ -4,10 +4,8 @@ Both run in processes of their own: their threads would stay in this one, which 
 """
 
 import os
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from s3 import CREDENTIALS, s3_server
 
 from antisparse import Index
 
@@ -59,30 +58,13 @@ def assert_same(folder: Path, **named: object) -> None:
         assert index.items().equals(plain.items())
 
 
-CREDENTIALS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_EC2_METADATA_DISABLED": "true"}
-
-
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    """The address of an S3 server."""
+    """The host and port of an S3 server."""
     if find_spec("moto") is None:
         pytest.skip("moto, an S3 server, is not installed")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-W", "ignore", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        for _ in range(600):
-            with socket.socket() as one:
-                if one.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            assert process.poll() is None, "the server ended"
-            time.sleep(0.1)
-        yield f"127.0.0.1:{port}"
-    finally:
-        process.kill()
-        process.wait()
+    with s3_server() as server:
+        yield server
 
 
 def test_files_of_an_s3_server(server: str, tmp_path: Path) -> None:

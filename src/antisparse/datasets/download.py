@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from antisparse._arrays import boolean, integer, path_of, shown
-from antisparse._files import open_regular, sync_file, sync_folder
+from antisparse._files import open_regular, sync_file, sync_folder, user_cache
 from antisparse.errors import AntisparseError, DownloadError, InputError, InputTypeError, StorageError
 
 if sys.platform != "win32":
@@ -34,11 +34,7 @@ def cache_folder() -> Path:
     """Where named data sets are kept: $ANTISPARSE_DATA, or `antisparse` in the user's cache folder."""
     if folder := os.environ.get("ANTISPARSE_DATA"):
         return Path(folder)
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "antisparse"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "antisparse"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "antisparse"
+    return user_cache()
 
 
 def fetch(

@@ -19,8 +19,8 @@ from antisparse._files import TEMPORARY, sync_folder
 from antisparse._progress import bar
 from antisparse.errors import InputError, StorageError
 from antisparse.index.item_schema import ItemSchema, pyarrow
-from antisparse.index.state import distinct, id_array
 from antisparse.index.sources import TableSource, is_source, source_of
+from antisparse.index.state import distinct, id_array
 from antisparse.index.tables import vector_column, vector_columns, vectors_of
 from antisparse.index.texts import TEXT, VECTOR, EmbeddedSource, TextModel, names_files, text_table
 

@@ -21,7 +21,7 @@ from antisparse.errors import FormatError
 Arrays = dict[str, npt.NDArray[Any]]
 _DTYPES = {"U8": np.uint8, "I64": np.int64, "U32": np.uint32, "U64": np.uint64, "F32": np.float32}
 _CODES = {np.dtype(dtype): code for code, dtype in _DTYPES.items()}
-_MOST_HEADER = 1 << 20
+MOST_HEADER = 1 << 20
 _ALIGNED = 64
 _PART = 1 << 24  # bytes a checksum takes at a time
 
@@ -86,6 +86,18 @@ def mapped(path: Path, size: int, memory: bool) -> mmap.mmap | memoryview | byte
         return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) if size else b""
 
 
+def read_header(header: bytes, crc32: int, name: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """What the header of a file says of its arrays, and its metadata."""
+    if zlib.crc32(header) != crc32:
+        raise FormatError(f"{name}: its header does not match the manifest: it is damaged")
+    try:
+        entries = json.loads(header[8:].decode())
+        metadata: dict[str, str] = entries.pop("__metadata__")
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise FormatError(f"{name}: its header is not sound ({error})") from None
+    return entries, metadata
+
+
 class ArrayFile:
     """A safetensors file, its header checked: memory-mapped, its arrays not yet read, or `memory` read into memory."""
 
@@ -93,15 +105,11 @@ class ArrayFile:
         self.path = path
         self._map = mapped(path, size, memory)
         length = int.from_bytes(self._map[:8], "little")
-        if size < 8 or length > min(size - 8, _MOST_HEADER):
+        if size < 8 or length > min(size - 8, MOST_HEADER):
             raise FormatError(f"{path} is truncated, or not a safetensors file")
-        header = bytes(self._map[: 8 + length])
-        if zlib.crc32(header) != header_crc32:
-            raise FormatError(f"{path}: its header does not match the manifest: it is damaged")
         self._start = 8 + length
+        entries, self.metadata = read_header(bytes(self._map[: self._start]), header_crc32, str(path))
         try:
-            entries = json.loads(header[8:].decode())
-            self.metadata: dict[str, str] = entries.pop("__metadata__")
             self._sums: dict[str, int] = dict(json.loads(self.metadata["crc32"]))
             self.arrays = {name: self._array(entry) for name, entry in entries.items()}
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:

@@ -14,8 +14,8 @@ from antisparse.index.build import BATCH, with_bar
 from antisparse.index.item_schema import ItemSchema, pyarrow, table_of
 from antisparse.index.items import Table
 from antisparse.index.manifest import ModelEntry
-from antisparse.index.state import id_array
 from antisparse.index.sources import TableSource, is_source, source_of
+from antisparse.index.state import id_array
 from antisparse.index.tables import is_table, vector_column, vectors_of
 from antisparse.index.texts import BATCH as TEXTS
 from antisparse.index.texts import VECTOR, TextModel, column_texts, is_embedded, names_files, needed, text_table

@@ -16,7 +16,9 @@ from antisparse.index.build import Source, TableToBuild, appearing, cell_count, 
 from antisparse.index.incoming import Incoming, Part
 from antisparse.index.item_schema import ItemSchema
 from antisparse.index.manifest import read_manifest
+from antisparse.index.objects import is_address
 from antisparse.index.reader import Reader
+from antisparse.index.remote import RemoteStore, cache_place, save_remote
 from antisparse.index.snapshot import Snapshot
 from antisparse.index.state import id_array
 from antisparse.index.store import FolderStore, MemoryStore
@@ -206,13 +208,16 @@ class Index(Reader):
         verify: bool = False,
         memory: bool = False,
         model: Any = None,
+        cache: str | Path | None = None,
+        cache_bytes: int | None = None,
         n_threads: int | None = None,
     ) -> Self:
         """An index in a folder. One process may have it open for writing; readers keep the state they opened.
 
         Parameters
         ----------
-        path : path
+        path : path, or address
+            An index at an address in an object store, such as "s3://bucket/folder", is always read only.
         read_only : bool
             Any number of processes may read, while one writes.
         verify : bool
@@ -223,9 +228,19 @@ class Index(Reader):
             disk fails, the system kills a process that reads it (SIGBUS).
         model : object with a method encode, or str, optional
             What makes vectors of texts, as for `build`. An index that keeps the name of a model takes no other.
+        cache : path, optional
+            Where the files of an address are kept on this machine; by default $ANTISPARSE_CACHE, or a folder of the
+            user's cache.
+        cache_bytes : int, optional
+            How many bytes of them, of all addresses; by default $ANTISPARSE_CACHE_BYTES, or 64 GiB.
         n_threads : int, optional
         """
         thread_count(n_threads)
+        if is_address(path):
+            boolean(read_only, "read_only")
+            far = RemoteStore(str(path), *cache_place(cache, cache_bytes), boolean(memory, "memory"))
+            snapshot = far.open(verify=boolean(verify, "verify"))
+            return cls(far, snapshot, n_threads, TextModel.of(model, snapshot.model))
         folder = folder_of(path)
         if not os.path.isdir(folder):
             raise InputError(f"path = {str(path)!r}: there is no such folder; make an index with Index.build")
@@ -240,8 +255,11 @@ class Index(Reader):
             raise
 
     def save(self, path: str | Path) -> None:
-        """Write the index, such as one in memory, to a folder that does not exist or is empty."""
-        FolderStore.create(folder_of(path), self.snapshot)[0].close()
+        """Write the index, such as one in memory, to a folder that does not exist or is empty, or to an address."""
+        if is_address(path):
+            save_remote(str(path), self.snapshot)
+        else:
+            FolderStore.create(folder_of(path), self.snapshot)[0].close()
 
     def __enter__(self) -> Self:
         return self
@@ -267,14 +285,13 @@ class Index(Reader):
         return self._writer.snapshot
 
     def __repr__(self) -> str:
-        store = self._writer.store
-        place = repr(str(store.folder)) if isinstance(store, FolderStore) else "in memory"
+        place = "in memory" if self._writer.store.place is None else repr(self._writer.store.place)
         return f"Index({len(self):,} vectors, {self.codec!r}, {place})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if isinstance(self._writer.store, FolderStore):
+        if self._writer.store.place is not None:
             raise UnsupportedError(
-                "an index in a folder is not pickled; send its path, and open it there with Index.open(path, "
+                "an index that is stored is not pickled; send its path, and open it there with Index.open(path, "
                 "read_only=True)"
             )
         snapshot = self.snapshot

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from antisparse._arrays import first_line
-from antisparse.errors import FormatError
+from antisparse.errors import AntisparseError, FormatError
 from antisparse.index.files import checksum, mapped
 from antisparse.index.item_schema import ItemSchema, pyarrow
 from antisparse.index.manifest import FileEntry
@@ -22,6 +22,28 @@ Batch = Any  # pyarrow.RecordBatch
 Rows = npt.NDArray[np.int64]
 
 BATCH = 8192  # rows of every batch of a file but the last
+
+
+@contextmanager
+def _reading(name: object, what: str) -> Iterator[None]:
+    """Whatever Arrow raises at bytes that are no items is a FormatError."""
+    try:
+        yield
+    except AntisparseError:
+        raise
+    except (pyarrow().ArrowException, OSError, ValueError, TypeError, LookupError, MemoryError) as error:
+        raise FormatError(f"{name}: {what} ({first_line(error)})") from None
+
+
+def checked_reader(file: Any, schema: ItemSchema, rows: int, name: str) -> Any:
+    """An Arrow file of items, of which no batch is read yet; FormatError unless it can be that of so many rows."""
+    with _reading(name, "not a sound Arrow file"):
+        reader = pyarrow().ipc.open_file(file)
+        if not reader.schema.equals(schema.stored):
+            raise FormatError(f"{name}: its columns are not those of the index: the file is damaged")
+        if reader.num_record_batches != -(-rows // BATCH):
+            raise FormatError(f"{name}: it does not hold {rows} items: the file is damaged")
+    return reader
 
 
 class Items:
@@ -44,10 +66,10 @@ class Items:
         source = mapped(path, entry.size, memory)
         if verify and checksum(np.frombuffer(source, np.uint8)) != entry.crc32:
             raise FormatError(f"{path}: its checksum does not match the manifest: the file is damaged")
-        batches = -(-rows // BATCH)
-        items = cls(schema, min(rows, BATCH * len(source)), source, path)  # a batch takes some bytes
-        if items._reader().num_record_batches != batches:
+        if rows > BATCH * len(source):  # a batch takes some bytes
             raise FormatError(f"{path}: it does not hold {rows} items: the file is damaged")
+        items = cls(schema, rows, source, path)
+        items._reader()
         if verify:
             for number in range(len(items._checked)):
                 items.batch(number)
@@ -66,12 +88,7 @@ class Items:
 
     def _reader(self) -> Any:
         pa = pyarrow()
-        with self._reading("not a sound Arrow file"):
-            reader = pa.ipc.open_file(pa.BufferReader(pa.py_buffer(self._source)))
-            sound = reader.schema.equals(self.schema.stored)
-        if not sound:
-            raise FormatError(f"{self._path}: its columns are not those of the index: the file is damaged")
-        return reader
+        return checked_reader(pa.BufferReader(pa.py_buffer(self._source)), self.schema, self.rows, str(self._path))
 
     @property
     def _batches(self) -> list[Batch]:
@@ -82,22 +99,14 @@ class Items:
 
     def _all(self) -> list[Batch]:
         reader = self._reader()
-        with self._reading("not a sound Arrow file"):
+        with _reading(self._path, "not a sound Arrow file"):
             return [reader.get_batch(number) for number in range(reader.num_record_batches)]
-
-    @contextmanager
-    def _reading(self, what: str) -> Iterator[None]:
-        """Whatever Arrow raises at bytes that are no items is a FormatError."""
-        try:
-            yield
-        except (pyarrow().ArrowException, OSError, ValueError, TypeError, LookupError, MemoryError) as error:
-            raise FormatError(f"{self._path}: {what} ({first_line(error)})") from None
 
     def batch(self, number: int) -> Batch:
         """One batch of rows."""
         batch = self._batches[number]
         if not self._checked[number]:
-            with self._reading("its items are damaged"):
+            with _reading(self._path, "its items are damaged"):
                 wanted = min(BATCH, self.rows - number * BATCH)
                 if batch.num_rows != wanted:
                     raise ValueError(f"a batch of {batch.num_rows} rows, where {wanted} belong")

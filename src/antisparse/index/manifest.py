@@ -13,14 +13,16 @@ from antisparse.errors import FormatError
 
 FORMAT, VERSION = "antisparse-index", 2
 NAME = "manifest.json"
-STAGED = re.compile(r"staged-[0-9a-f]{32}\.(safetensors|arrow)")  # segments and items, named by their content
+# Segments and items, named by their content; in an object store, where no one holds a lock, with a name of their own.
+STAGED = re.compile(r"staged-([0-9a-f]{32})(-[0-9a-f]{16})?\.(safetensors|arrow)")
 FILES = re.compile(  # the names there are
     r"(codec|(segment|deleted)-[0-9]{8,19})-[0-9a-f]{8}\.safetensors|items-[0-9]{8,19}-[0-9a-f]{8}\.arrow|"
     + STAGED.pattern
 )
-ITEMS, MODEL, COMMITS = "items", "model", "commits"  # features that not every reader knows
-_FEATURES = (ITEMS, MODEL, COMMITS)
-_MOST = 1 << 26
+ITEMS, MODEL, COMMITS, CLEARED = "items", "model", "commits", "cleared"  # features that not every reader knows
+_FEATURES = (ITEMS, MODEL, COMMITS, CLEARED)
+MOST = 1 << 26  # bytes of a manifest
+COMMITS_KEPT = 1024  # of staged segments, whose names are kept
 
 
 @dataclass(frozen=True)
@@ -77,13 +79,17 @@ class Manifest:
     items: ItemsEntry | None = None
     model: ModelEntry | None = None
     commits: tuple[str, ...] = ()  # of staged segments: the last ones, by name
+    cleared: int = 0  # what was staged before, in seconds since 1970, may be gone: in object stores alone
     writer: str = __version__  # the version that wrote it
+
+    def entries(self) -> list[FileEntry]:
+        """Every file that it names."""
+        parts = ((s.codes, s.deleted, s.items) for s in self.segments)
+        return [self.codec, *(entry for part in parts for entry in part if entry is not None)]
 
     def files(self) -> dict[str, int]:
         """The size of every file it names, by name."""
-        parts = ((s.codes, s.deleted, s.items) for s in self.segments)
-        entries = [self.codec, *(entry for part in parts for entry in part)]
-        return {entry.file: entry.size for entry in entries if entry is not None}
+        return {entry.file: entry.size for entry in self.entries()}
 
     @property
     def bytes_on_disk(self) -> int:
@@ -97,7 +103,7 @@ class Manifest:
         if self.items is None:  # what has none is spelled as it was before there were any
             for part in (content, *content["segments"]):
                 del part["items"]
-        for name in (MODEL, COMMITS):
+        for name in (MODEL, COMMITS, CLEARED):
             if name not in features:
                 del content[name]
         if features:
@@ -125,11 +131,15 @@ class Manifest:
 
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of a folder; FormatError if there is none, or it is damaged or newer."""
-    path = folder / NAME
     try:
-        data = read_file(path, _MOST)
+        data = read_file(folder / NAME, MOST)
     except FileNotFoundError:
         raise FormatError(f"{folder} is not an index: it has no {NAME}") from None
+    return parse_manifest(data, str(folder / NAME))
+
+
+def parse_manifest(data: bytes, path: str) -> Manifest:
+    """The manifest that these bytes are; FormatError if they are damaged or newer."""
     try:
         outer = json.loads(data.decode())
         content = outer["manifest"]
@@ -182,6 +192,7 @@ def _parse(content: dict[str, Any]) -> Manifest:
         _items(content["items"]) if ITEMS in features else None,
         _model(content["model"]) if MODEL in features else None,
         tuple(_commit(name) for name in content["commits"]) if COMMITS in features else (),
+        _count(content["cleared"]) if CLEARED in features else 0,
         content["writer"],
     )
 

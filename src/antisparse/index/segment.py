@@ -163,7 +163,8 @@ class Segment:
         held["order"] = self.order
         if self.keys is not None:
             held["key_rows"] = self.keys[1]
-        return pack_arrays(held, {"kind": "segment", "rows": str(self.rows)})
+        ends = {} if not self.rows else dict(zip(("lowest", "highest"), map(str, self.id_range), strict=True))
+        return pack_arrays(held, {"kind": "segment", "rows": str(self.rows), **ends})
 
     def pack_deleted(self) -> tuple[list[Any], int]:
         """The parts of the file of deletions, and its header's CRC-32."""

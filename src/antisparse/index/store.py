@@ -10,17 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from antisparse._files import TEMPORARY, discard, link_file, read_file, sync_folder, write_file
+from antisparse._files import TEMPORARY, discard, link_file, sync_folder, write_file
 from antisparse.codec.codec import Codec
-from antisparse.codec.files import MOST
 from antisparse.errors import FormatError, InputError, LockedError, StorageError, UnsupportedError
-from antisparse.index.files import ArrayFile
 from antisparse.index.item_schema import ItemSchema
 from antisparse.index.items import Batch, Items, packed
+from antisparse.index.loading import Loader
 from antisparse.index.manifest import FILES, NAME, FileEntry, Manifest, SegmentEntry, read_manifest
-from antisparse.index.segment import Segment, check_content, read_segment, twice
+from antisparse.index.segment import Segment, read_segment
 from antisparse.index.snapshot import Snapshot
 from antisparse.scan.search import Searcher
 
@@ -33,6 +30,8 @@ _TRIES = 20
 
 class MemoryStore:
     """Nothing is kept but the snapshot itself."""
+
+    place: str | None = None  # where it is kept, for those who read
 
     def save(self, segment: Segment, schema: ItemSchema | None = None, batches: Iterable[Batch] = ()) -> Segment:
         """A new segment, ready to be part of a snapshot, and its items."""
@@ -61,6 +60,10 @@ class MemoryStore:
     def verify(self) -> None:
         """Nothing to compare with."""
 
+    def reopened(self, snapshot: Snapshot) -> Snapshot:
+        """What others have made of it since."""
+        return snapshot
+
     def close(self) -> None:
         """Nothing is open."""
 
@@ -73,14 +76,15 @@ class FolderStore:
     folder : Path
         Its whole path, which names the same folder wherever the process goes.
     read_only : bool
-    memory : bool
-        Read segments into memory instead of mapping their files.
+    loader : Loader
+        Reads its files.
     """
 
     def __init__(self, folder: Path, read_only: bool, memory: bool = False) -> None:
         self.folder = folder
+        self.place = str(folder)
         self.read_only = read_only
-        self.memory = memory
+        self.loader = Loader(str(folder), lambda entry: folder / entry.file, memory)
         self._process = os.getpid()
         self._generation = 0  # for the names of files alone
         self._saved: list[str] = []
@@ -167,81 +171,24 @@ class FolderStore:
         for _ in range(_TRIES):
             manifest = read_manifest(self.folder)
             try:
-                return self._read(manifest, known, verify)
+                snapshot = self.loader.snapshot(manifest, known, verify)
             except FileNotFoundError as error:
                 # A writer may have replaced the manifest, and removed the files of the old one, since we read it.
                 if read_manifest(self.folder) == manifest:
                     raise FormatError(f"{error.filename} is missing: the index is damaged") from None
+            else:
+                self._generation = manifest.generation
+                return snapshot
         raise StorageError(f"{self.folder} changes faster than it can be opened; try again")
-
-    def _read(self, manifest: Manifest, known: Snapshot | None, verify: bool) -> Snapshot:
-        if known is not None and known.manifest is not None and known.manifest.codec == manifest.codec:
-            searcher = known.searcher
-        else:
-            searcher = Searcher(self.read_codec(manifest.codec))
-        schema = self.schema(manifest, known)
-        segments = []
-        for entry in manifest.segments:
-            deleted = None if entry.deleted is None else self._file(entry.deleted)
-            codes, items = self._file(entry.codes), self._items(schema, entry.items, entry.rows, verify)
-            segment = read_segment(searcher.codec, codes, entry.rows, deleted, entry.deleted_rows, items)
-            if verify:
-                codes.verify()
-                check_content(segment, codes.path)
-            segments.append(replace(segment, file=entry.codes, deleted_file=entry.deleted, items_file=entry.items))
-        if verify:
-            ids = np.concatenate([np.zeros(0, np.int64), *(s.ids[s.live_places()] for s in segments)])
-            if len(np.unique(ids)) != len(ids) or (ids >= manifest.next_id).any():
-                raise FormatError(f"{self.folder} has an id in two segments, or one never given out: it is damaged")
-            if twice(segments):
-                raise FormatError(f"{self.folder} has a key twice: it is damaged")
-        self._generation = manifest.generation
-        return Snapshot(searcher, tuple(segments), manifest.next_id, manifest, schema, manifest.model, manifest.commits)
-
-    def schema(self, manifest: Manifest, known: Snapshot | None = None) -> ItemSchema | None:
-        """What is kept beside the codes; that of a snapshot that is known is not read again, if it is the same."""
-        if manifest.items is None:
-            return None
-        if known is not None and known.schema is not None and known.schema.entry == manifest.items:
-            return known.schema
-        try:
-            return ItemSchema.read(manifest.items)
-        except FormatError as error:
-            raise FormatError(f"{self.folder / NAME}: {error}") from None
-
-    def _items(
-        self, schema: ItemSchema | None, entry: FileEntry | None, rows: int, verify: bool = False
-    ) -> Items | None:
-        if (entry is None) != (schema is None or not schema.stored.names):
-            raise FormatError(f"{self.folder}: the items of a segment are missing, or some too many: it is damaged")
-        if schema is None or entry is None:
-            return None
-        return Items.read(schema, self.folder / entry.file, entry, rows, self.memory, verify)
-
-    def read_codec(self, entry: FileEntry) -> Codec:
-        """The codec that the manifest names."""
-        path = self.folder / entry.file
-        data = read_file(path, MOST)
-        if len(data) != entry.size:
-            raise FormatError(f"{path} has {len(data)} bytes where the manifest says {entry.size}: it is damaged")
-        if zlib.crc32(data) != entry.crc32:
-            raise FormatError(f"{path} is not the codec that the manifest names: it is damaged")
-        try:
-            return Codec.from_bytes(data)
-        except FormatError as error:
-            raise FormatError(f"{path}: {error}") from None
-
-    def _file(self, entry: FileEntry) -> ArrayFile:
-        return ArrayFile(self.folder / entry.file, entry.size, entry.crc32, self.memory)
 
     def save(self, segment: Segment, schema: ItemSchema | None = None, batches: Iterable[Batch] = ()) -> Segment:
         """Write a new segment, and its items; it becomes part of the index when published. Returns it as it is read."""
         entry, items_entry = self._write("segment", *segment.pack()), None
         if schema is not None:
             items_entry = self._write("items", packed(schema, batches))
-        items = self._items(schema, items_entry, segment.rows)
-        if not self.memory:
-            segment = read_segment(segment.columns.codec, self._file(entry), segment.rows, items=items)
+        items = self.loader.items(schema, items_entry, segment.rows)
+        if not self.loader.memory:
+            segment = read_segment(segment.columns.codec, self.loader.arrays(entry), segment.rows, items=items)
         return replace(segment, file=entry, items_file=items_entry, items=items)
 
     def adopt(self, entry: SegmentEntry, snapshot: Snapshot) -> Segment:
@@ -251,9 +198,7 @@ class FolderStore:
             if file is not None:
                 self._saved.append(file.file)
                 link_file(self.folder / STAGING / file.file, self.folder / file.file)
-        items = self._items(snapshot.schema, entry.items, entry.rows)
-        segment = read_segment(snapshot.codec, self._file(entry.codes), entry.rows, items=items)
-        return replace(segment, file=entry.codes, items_file=entry.items)
+        return self.loader.segment(entry, snapshot.codec, snapshot.schema)
 
     def _copy(self, segment: Segment) -> Segment:
         if segment.items is None:
@@ -329,6 +274,10 @@ class FolderStore:
     def verify(self) -> None:
         """Read every byte again and compare: manifest, codec, arrays, and that ids are distinct."""
         FolderStore(self.folder, read_only=True).open(verify=True)
+
+    def reopened(self, snapshot: Snapshot) -> Snapshot:
+        """What others have made of it since; none but this one write, unless it is read only."""
+        return self.open(snapshot) if self.read_only else snapshot
 
     def check_writable(self) -> None:
         """Raise unless this process may write."""

@@ -19,6 +19,7 @@ from antisparse.index.change import Change
 from antisparse.index.incoming import Part
 from antisparse.index.item_schema import Hashes, key_hashes
 from antisparse.index.items import Items, Table, gathered, in_batches
+from antisparse.index.manifest import COMMITS_KEPT
 from antisparse.index.segment import Segment, make_segment
 from antisparse.index.snapshot import Snapshot
 from antisparse.index.state import MOST_ID, distinct
@@ -28,7 +29,6 @@ from antisparse.scan.columns import Ids
 T = TypeVar("T")
 _SEGMENT_ROWS = 1 << 20  # codes that an add holds back before it writes a segment
 _SEGMENT_ITEMS = 1 << 24  # bytes of items, likewise
-_COMMITS = 1024  # of staged segments, whose names are kept
 _TIER, _SMALLEST = 8, 1024  # so many segments of like size are made one
 _SHARE = 4  # of the index that one change may rewrite: a fourth
 
@@ -87,8 +87,7 @@ class Writer:
     def refresh(self) -> None:
         """See what was written since: for readers."""
         with self._mutex:
-            if isinstance(self.store, FolderStore) and self.store.read_only:
-                self.snapshot = self.store.open(self.snapshot)
+            self.snapshot = self.store.reopened(self.snapshot)
 
     @contextmanager
     def batch(self, value: T) -> Iterator[T]:
@@ -172,7 +171,7 @@ class Writer:
                 change.snapshot,
                 segments=(*change.snapshot.segments, *new),
                 next_id=max(change.snapshot.next_id, after),
-                commits=(*change.snapshot.commits, name)[-_COMMITS:],
+                commits=(*change.snapshot.commits, name)[-COMMITS_KEPT:],
             )
             change.touched, change.merge = True, False
 

@@ -85,7 +85,7 @@ class Search:
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """The best of one set of codes for each query, so that those of several sets can be merged into what one would find.
+    """The best of one set of codes for each query: those of several sets merge into what one set would find.
 
     Distances alone would not do: estimates below 0 are given as 0, and so lose their order.
 
