@@ -8,6 +8,7 @@ from antisparse.codes import from_lsb_first, hamming, hamming_search, pack, to_l
 from antisparse.errors import (
     AccuracyError,
     AntisparseError,
+    ClusterError,
     DownloadError,
     FormatError,
     InputError,
@@ -52,6 +53,7 @@ __all__ = [
     "AntiSparseEncoder",
     "AntisparseError",
     "BlockFrame",
+    "ClusterError",
     "CodeBase",
     "Codec",
     "DownloadError",

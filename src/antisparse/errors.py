@@ -37,6 +37,10 @@ class DownloadError(AntisparseError, OSError):
     """A file could not be fetched, or is not the file that was expected. The message says how to place it by hand."""
 
 
+class ClusterError(AntisparseError, RuntimeError):
+    """Machines that share the work did not do it: one died too often, or did not answer in time."""
+
+
 class MissingDependencyError(AntisparseError, ImportError):
     """An optional package is needed and not installed. The message says how to install it."""
 

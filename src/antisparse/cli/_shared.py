@@ -103,7 +103,7 @@ def read_source(path: str, part: str, name: str, column: str | None = None) -> A
 def is_table_path(path: str) -> bool:
     """Whether a path means tables: files of Parquet, Arrow or ORC, a folder or a glob of them, an address."""
     from antisparse.datasets.dataset import has_base
-    from antisparse.index.sources import FORMATS
+    from antisparse.index.table_files import FORMATS
 
     if "://" in path or path.endswith(".lance") or (glob.has_magic(path) and not os.path.lexists(path)):
         return True

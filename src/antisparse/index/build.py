@@ -9,26 +9,62 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import integer, optional_name, random_numbers, real_array, shown, text_list, texts
+from antisparse._arrays import integer, optional_name, random_numbers, real_array, renamed, shown, text_list, texts
 from antisparse._files import TEMPORARY, sync_folder
 from antisparse._progress import bar
+from antisparse.codec.codec import Codec, codec_of
 from antisparse.errors import InputError, StorageError
 from antisparse.index.item_schema import ItemSchema, pyarrow
 from antisparse.index.sources import TableSource, is_source, source_of
 from antisparse.index.state import distinct, id_array
 from antisparse.index.tables import vector_column, vector_columns, vectors_of
 from antisparse.index.texts import TEXT, VECTOR, EmbeddedSource, TextModel, names_files, text_table
+from antisparse.metrics import MetricName
 
 Array = npt.NDArray[Any]
 
 _FLAT = 1_000_000  # below so many vectors cells are not worth their bytes for speed
 _MOST_CELLS, _PER_CELL = 4096, 40  # training vectors that a cell needs
 BATCH = 4096  # vectors encoded between two moves of the bar
+
+
+@dataclass(frozen=True)
+class Learning:
+    """How codes are learned: the arguments of `Index.build` that say so."""
+
+    n_bytes: int = 16
+    metric: MetricName = "l2"
+    cells: int | Literal["auto"] = "auto"
+    symbols: str = "auto"
+    effort: Literal[1, 2, 3] = 2
+    dimensions: int | None = None
+    train: int = 100_000
+    random_state: Any = None
+
+    def codec(self, vectors: Array, name: str, total: int | None, progress: bool, n_threads: int | None) -> Codec:
+        """A codec for `total` vectors, learned from some; `name` is the argument that these were."""
+        from antisparse.encoders.learned import LearnedEncoder
+
+        encoder = LearnedEncoder(
+            self.n_bytes,
+            metric=self.metric,
+            symbols=self.symbols,
+            cells=cell_count(self.cells, total, min(len(vectors), self.train)),
+            effort=self.effort,
+            dimensions=self.dimensions,
+            train=self.train,
+            verbose=progress,
+            random_state=self.random_state,
+            n_threads=n_threads,
+        )
+        with renamed(X=name):
+            encoder.fit(vectors)
+        return codec_of(encoder, None)
 
 
 @dataclass(frozen=True)

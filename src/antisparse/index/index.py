@@ -8,11 +8,11 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from antisparse._arrays import boolean, folder_of, optional_name, renamed, thread_count
+from antisparse._arrays import boolean, folder_of, optional_name, thread_count
 from antisparse.codec.codec import Codec, codec_of
 from antisparse.codes import Codes
 from antisparse.errors import InputError, UnsupportedError
-from antisparse.index.build import Source, TableToBuild, appearing, cell_count, check_new_path
+from antisparse.index.build import Learning, Source, TableToBuild, appearing, check_new_path
 from antisparse.index.incoming import Incoming, Part
 from antisparse.index.item_schema import ItemSchema
 from antisparse.index.manifest import read_manifest
@@ -119,8 +119,6 @@ class Index(Reader):
         n_threads : int, optional
             All available CPUs by default.
         """
-        from antisparse.encoders.learned import LearnedEncoder
-
         thread_count(n_threads)
         boolean(progress, "progress")
         place = None if path is None else folder_of(path)
@@ -130,22 +128,10 @@ class Index(Reader):
         table = TableToBuild.of(X, vector, key, columns, text, embedder)
         source = Source.chosen(X, table, train, learn, random_state, progress)
         ids = source.check_ids(ids)
-        encoder = LearnedEncoder(
-            n_bytes,
-            metric=metric,
-            symbols=symbols,
-            cells=cell_count(cells, source.total, min(len(source.train), train)),
-            effort=effort,
-            dimensions=dimensions,
-            train=train,
-            verbose=progress,
-            random_state=random_state,
-            n_threads=n_threads,
-        )
-        with renamed(X=source.name):
-            encoder.fit(source.train)
+        learning = Learning(n_bytes, metric, cells, symbols, effort, dimensions, train, random_state)
+        codec = learning.codec(source.train, source.name, source.total, progress, n_threads)
         kept = None if embedder is None else embedder.entry(None if table is None else table.text)
-        empty = Snapshot(Searcher(codec_of(encoder, None)), schema=source.schema, model=kept)
+        empty = Snapshot(Searcher(codec), schema=source.schema, model=kept)
         if place is None:
             index = cls._made(None, empty, n_threads, embedder)
             index.add(source.shown(progress), ids)

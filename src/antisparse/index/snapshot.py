@@ -15,7 +15,7 @@ from antisparse.index.filter import allowed_places, filtered
 from antisparse.index.item_schema import ItemSchema, key_hashes
 from antisparse.index.manifest import Manifest, ModelEntry
 from antisparse.index.segment import Segment
-from antisparse.index.state import State
+from antisparse.index.state import Sizes, State
 from antisparse.scan.columns import Ids
 from antisparse.scan.search import Candidates, Part, Search, Searcher
 
@@ -69,32 +69,18 @@ class Snapshot(State):
         parts = [segment.ids[segment.live_places()] for segment in self.segments]
         return np.sort(np.concatenate([np.zeros(0, np.int64), *parts]))
 
-    def stats(self) -> dict[str, Any]:
-        """Vectors, bytes, segments, cells."""
-        n, codec = len(self), self.codec
+    @property
+    def sizes(self) -> Sizes:
+        """How many segments and deleted codes there are, and what they take on the disk."""
         disk = 0 if self.manifest is None else self.manifest.bytes_on_disk
-        return {
-            "vectors": n,
-            "deleted": sum(len(segment.deleted) for segment in self.segments),
-            "dimensions": codec.input_dimension,
-            "metric": codec.metric_name,
-            "cells": codec.n_cells,
-            "segments": len(self.segments),
-            "code_bytes": codec.n_bytes,
-            "code": codec.summary,
-            "scan_bytes": self.segments[0].columns.scanned_bytes if self.segments else 0,
-            "disk_bytes": disk,
-            "disk_bytes_per_vector": round(disk / n, 2) if n else 0.0,
-            **({} if self.schema is None else self.schema.summary),
-            **({} if self.model is None else self.model.summary),
-        }
+        return Sizes(len(self.segments), sum(len(segment.deleted) for segment in self.segments), disk)
 
     def search(self, Q: Any, what: Search, allowed: Any, threads: int) -> tuple[npt.NDArray[Any], Ids]:
         """Distances and ids of the k nearest codes; `allowed` limits the ids, unless it is None."""
         return self.searcher.search(self._parts(allowed), Q, what, threads, len(self))
 
-    def candidates(self, Q: Any, what: Search, allowed: Any, threads: int) -> Candidates:
-        """What these segments have for a few queries, to be merged with what others have."""
+    def candidates(self, Q: npt.NDArray[Any], what: Search, allowed: Any, threads: int) -> Candidates:
+        """What these segments have for a few queries that `Codec.queries` made, to be merged with what others have."""
         return self.searcher.candidates(self._parts(allowed), Q, what, threads)
 
     def _parts(self, allowed: Any) -> list[Part]:

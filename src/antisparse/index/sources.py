@@ -1,32 +1,26 @@
 """Where tables come from: memory, files, folders, globs, partitions, object stores. They are read a batch at a time."""
 
-import fnmatch
-import glob
 import os
-import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import first_line, path_of, shown
+from antisparse._arrays import first_line, shown
 from antisparse._containers import package_of
 from antisparse.errors import (
     AntisparseError,
     FormatError,
     InputError,
-    InputTypeError,
     MissingDependencyError,
     MissingFileError,
 )
 from antisparse.index.item_schema import cast_column, pyarrow, table_of
+from antisparse.index.table_files import TableFiles, called
 
-# The formats by the suffixes of their files; a table of Lance is a folder, NAME.lance.
-FORMATS = {".parquet": "parquet", ".pq": "parquet", ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc", ".orc": "orc"}
 BATCH = 4096  # rows
 
 Rows = npt.NDArray[np.int64]
@@ -105,7 +99,7 @@ def is_source(value: Any) -> bool:
 def source_of(value: Any, name: str) -> TableSource:
     """A table as something to be read by batches."""
     if isinstance(value, str | os.PathLike | list | tuple) and is_source(value):
-        return _of_data_set(_data_set(value, name), _called(value))
+        return _of_data_set(_data_set(value, name), called(value))
     if not is_source(value):
         table = table_of(value, name)
         return TableSource(name, table.schema, table.num_rows, lambda columns: iter(table.select(columns).to_batches()))
@@ -138,87 +132,17 @@ def _of_data_set(data_set: Any, name: str) -> TableSource:
     return TableSource(name, data_set.schema, total, read)
 
 
-def _called(value: Any) -> str:
-    several = isinstance(value, list | tuple)
-    return shown(
-        f"{value[0]} and {len(value) - 1} more" if several and len(value) > 1 else str(value[0] if several else value)
-    )
-
-
 def _data_set(value: Any, name: str) -> Any:
     """The files that are meant, as one data set."""
-    pa = pyarrow()
-    import pyarrow.dataset as ds
-
     paths = list(value) if isinstance(value, list | tuple) else [value]
-    remote = [one for one in paths if isinstance(one, str) and "://" in one]
+    if len(paths) == 1 and "://" not in str(paths[0]) and Path(paths[0]).suffix == ".lance":
+        return _lance(paths[0], name)
+    files = TableFiles.of(value, name)
+    pa = pyarrow()
     try:
-        if remote:
-            if len(paths) > 1:
-                raise InputError(
-                    f"{name} names several addresses; pass one, of a file or a folder, or a pyarrow.dataset"
-                )
-            return _far_data_set(remote[0], name)
-        if len(paths) == 1 and Path(paths[0]).suffix == ".lance":
-            return _lance(paths[0], name)
-        files = [file for one in paths for file in _files(one, name)]
-        kind = _kind(files, name)
-        partitions = {}
-        if len(paths) == 1 and os.path.isdir(paths[0]):  # folders within it such as lang=en are a column
-            partitions = {"partitioning": ds.partitioning(flavor="hive"), "partition_base_dir": os.fspath(paths[0])}
-        return ds.dataset(
-            [str(file) for file in files], format=_parquet(files) if kind == "parquet" else kind, **partitions
-        )
-    except AntisparseError:
-        raise
+        return files.data_set()
     except (pa.ArrowException, OSError, ValueError, TypeError) as error:
-        raise FormatError(f"{name} = {_called(value)} could not be read: {first_line(error)}") from None
-
-
-def _far_data_set(address: str, name: str) -> Any:
-    """The files of an address: itself, those that a glob matches, or all of a folder, by Arrow's own file systems."""
-    import pyarrow.dataset as ds
-    import pyarrow.fs as fs
-
-    system, place = fs.FileSystem.from_uri(address)
-    found, partitions = [place], {}
-    if glob.has_magic(place):
-        parts = place.split("/")
-        start = "/".join(takewhile(lambda one: not glob.has_magic(one), parts)) or "/"
-        found = [f for f in _listed(system, start) if not _hidden(f, start) and _matches(f.split("/"), parts)]
-    elif system.get_file_info(place).type == fs.FileType.Directory:
-        found = [file for file in _listed(system, place) if not _hidden(file, place)]
-        partitions = {"partitioning": ds.partitioning(flavor="hive"), "partition_base_dir": place}
-    elif system.get_file_info(place).type == fs.FileType.NotFound:
-        found = []
-    if not found:
-        raise MissingFileError(f"{name} = {shown(address)}: there are no such files ({', '.join(FORMATS)})")
-    kind = _kind([Path(file) for file in found], name)
-    return ds.dataset(found, filesystem=system, format=kind, **partitions)
-
-
-def _matches(parts: list[str], pattern: list[str]) -> bool:
-    """Whether a path is one that a glob means: ** is any number of folders, * no more than a name."""
-    if not parts or not pattern:
-        return parts == pattern
-    if pattern[0] == "**":
-        return _matches(parts, pattern[1:]) or _matches(parts[1:], pattern)
-    return fnmatch.fnmatchcase(parts[0], pattern[0]) and _matches(parts[1:], pattern[1:])
-
-
-def _listed(system: Any, folder: str) -> list[str]:
-    """All files of a folder far away that can be tables, in order."""
-    from pyarrow.fs import FileSelector
-
-    there = system.get_file_info(FileSelector(folder, recursive=True))
-    return sorted(info.path for info in there if info.is_file and Path(info.path).suffix.lower() in FORMATS)
-
-
-def _kind(files: list[Path], name: str) -> str:
-    kinds = {FORMATS.get(file.suffix.lower(), "") for file in files}
-    if "" in kinds or len(kinds) != 1:
-        raise InputError(f"{name} must be files of one of the kinds {', '.join(FORMATS)}")
-    return kinds.pop()
+        raise FormatError(f"{name} = {called(value)} could not be read: {first_line(error)}") from None
 
 
 def _lance(value: Any, name: str) -> Any:
@@ -230,45 +154,3 @@ def _lance(value: Any, name: str) -> Any:
     if not os.path.isdir(value):
         raise MissingFileError(f"{name} = {shown(str(value))}: there is no such folder")
     return lance.dataset(os.fspath(value))
-
-
-def _parquet(files: list[Path]) -> Any:
-    """Parquet read by pages, checked, whose footers allocate no more than the largest file has."""
-    import pyarrow.dataset as ds
-
-    largest = max(1, *(file.stat().st_size for file in files))
-    options = ds.ParquetFragmentScanOptions(
-        use_buffered_stream=True,
-        pre_buffer=False,
-        thrift_string_size_limit=largest,
-        thrift_container_size_limit=largest,
-        page_checksum_verification=True,
-    )
-    return ds.ParquetFileFormat(default_fragment_scan_options=options)
-
-
-def _files(value: Any, name: str) -> list[Path]:
-    """The files of a path: itself, those that a glob matches, or all of a folder; regular ones alone, in order."""
-    place = path_of(value, name)
-    if os.path.isdir(place):
-        found = [
-            file for file in sorted(place.rglob("*")) if file.suffix.lower() in FORMATS and not _hidden(file, place)
-        ]
-    elif not os.path.lexists(place) and glob.has_magic(str(place)):
-        found = [Path(file) for file in sorted(glob.glob(str(place), recursive=True)) if not os.path.isdir(file)]
-    else:
-        found = [place]
-    if not found:
-        raise MissingFileError(f"{name} = {shown(str(place))}: there are no such files ({', '.join(FORMATS)})")
-    for file in found:
-        try:
-            regular = stat.S_ISREG(os.stat(file).st_mode)
-        except OSError:
-            raise MissingFileError(f"{name} = {shown(str(file))}: there is no such file") from None
-        if not regular:
-            raise InputTypeError(f"{name} = {shown(str(file))} is not a regular file")
-    return found
-
-
-def _hidden(file: Path | str, folder: Path | str) -> bool:
-    return any(part.startswith((".", "_")) for part in Path(file).relative_to(folder).parts)

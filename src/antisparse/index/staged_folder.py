@@ -3,11 +3,13 @@
 import os
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from antisparse._files import discard, read_file, sync_folder, write_file
 from antisparse.errors import StorageError
+from antisparse.index.build import check_new_path
 from antisparse.index.index import Index
 from antisparse.index.loading import Loader
 from antisparse.index.manifest import MOST, FileEntry, Manifest, read_manifest
@@ -34,9 +36,20 @@ class FolderStaging:
         self._staged = folder / STAGING
         self._made = False
 
+    def exists(self) -> bool:
+        """Whether there is anything; InputError or StorageError if nothing can be made there either."""
+        if os.path.lexists(self.folder):
+            return True
+        check_new_path(self.folder)
+        return False
+
     def manifest(self) -> Manifest:
         """The present state of the index."""
         return read_manifest(self.folder)
+
+    def snapshot(self, manifest: Manifest, known: Snapshot | None = None, memory: bool = False) -> Snapshot:
+        """The state that a manifest, or a part of one, names; FileNotFoundError if a file of it is gone."""
+        return replace(self.loader, memory=memory).snapshot(manifest, known)
 
     def write(self, parts: Sequence[Any], suffix: str, crc: int | None = None) -> FileEntry:
         """A file named by its content; one that is there already is the same, and is as good as new."""
@@ -57,13 +70,16 @@ class FolderStaging:
         sync_folder(self.folder)
         self._made = True
 
-    def commit(self, entries: Sequence[StagedEntry], keep: float) -> None:
-        """Make staged segments part of the index, and remove what was forgotten."""
+    def commit(self, entries: Sequence[StagedEntry], keep: float, name: str | None = None) -> None:
+        """Make staged segments part of the index, and remove what was forgotten.
+
+        A commit is known by a name when it is repeated: that of its entries, unless another is given.
+        """
         with Index.open(self.folder) as index:
             store = index._writer.store
             assert isinstance(store, FolderStore)
             if entries:
-                index._writer.adopt(commit_name(entries), lambda snapshot: _load(store, snapshot, entries))
+                index._writer.adopt(name or commit_name(entries), lambda snapshot: _load(store, snapshot, entries))
             for entry in entries:
                 self.discard(file.file for file in entry.files)
             self._clean(keep)

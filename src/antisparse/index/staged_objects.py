@@ -22,6 +22,7 @@ from antisparse.index.items import checked_reader
 from antisparse.index.manifest import COMMITS_KEPT, MOST, NAME, FileEntry, Manifest
 from antisparse.index.objects import Found, ObjectFile
 from antisparse.index.remote import RemoteStore, remote_manifest
+from antisparse.index.snapshot import Snapshot
 from antisparse.index.staged import StagedEntry, check_disjoint, commit_name, described, new_entries
 
 _TRIES = 100  # commits that others may win
@@ -50,9 +51,18 @@ class ObjectStaging:
         self._store.cache.fetch([entry])
         return self._store.cache.path(entry)
 
+    def exists(self) -> bool:
+        """Whether there is an index."""
+        return any(found.name == NAME for found in self._objects.listed())
+
     def manifest(self) -> Manifest:
         """The present state of the index."""
         return remote_manifest(self._objects)[0]
+
+    def snapshot(self, manifest: Manifest, known: Snapshot | None = None, memory: bool = False) -> Snapshot:
+        """The state that a manifest, or a part of one, names; FileNotFoundError if a file of it is gone."""
+        self._store.cache.fetch(manifest.entries())
+        return replace(self._store.loader, memory=memory).snapshot(manifest, known)
 
     def write(self, parts: Sequence[Any], suffix: str, crc: int | None = None) -> FileEntry:
         """An object named by its content, and by a number of its own."""
@@ -61,9 +71,12 @@ class ObjectStaging:
         self._objects.write(name, parts)
         return FileEntry(name, size, checksum)
 
-    def commit(self, entries: Sequence[StagedEntry], keep: float) -> None:
-        """Make staged segments part of the index, and remove what was forgotten."""
-        name, pause = commit_name(entries), _PAUSE
+    def commit(self, entries: Sequence[StagedEntry], keep: float, name: str | None = None) -> None:
+        """Make staged segments part of the index, and remove what was forgotten.
+
+        A commit is known by a name when it is repeated: that of its entries, unless another is given.
+        """
+        name, pause = name or commit_name(entries), _PAUSE
         for _ in range(_TRIES):
             before, found = remote_manifest(self._objects)
             cleared = max(before.cleared, int(time.time() - keep))

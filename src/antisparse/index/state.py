@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,20 @@ from antisparse.codes import Codes
 from antisparse.errors import InputError, InputTypeError, UnsupportedError
 from antisparse.index.item_schema import ItemSchema, pyarrow
 from antisparse.index.manifest import ModelEntry
-from antisparse.scan.columns import Ids
+from antisparse.scan.columns import Ids, scanned_bytes
 from antisparse.scan.search import Search, best_of
 
 Originals = npt.NDArray[Any] | Callable[[Ids], Any]
 MOST_ID = 2**63 - 1  # the id after the largest fits int64
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How many segments and deleted codes there are, and the bytes on the disk."""
+
+    segments: int
+    deleted: int
+    disk: int
 
 
 class State(ABC):
@@ -52,9 +62,10 @@ class State(ABC):
     def ids(self) -> Ids:
         """All ids, ascending."""
 
+    @property
     @abstractmethod
-    def stats(self) -> dict[str, Any]:
-        """Vectors, bytes, segments, cells."""
+    def sizes(self) -> "Sizes":
+        """How many segments and deleted codes there are, and what they take on the disk."""
 
     @abstractmethod
     def search(self, Q: Any, what: Search, allowed: Any, threads: int) -> tuple[npt.NDArray[Any], Ids]:
@@ -75,6 +86,25 @@ class State(ABC):
     @abstractmethod
     def item_parts(self, ids: Ids) -> list[tuple[Ids, Any]]:
         """Likewise the stored columns of their items, as Arrow tables."""
+
+    def stats(self) -> dict[str, Any]:
+        """Vectors, bytes, segments, cells."""
+        n, codec, sizes = len(self), self.codec, self.sizes
+        return {
+            "vectors": n,
+            "deleted": sizes.deleted,
+            "dimensions": codec.input_dimension,
+            "metric": codec.metric_name,
+            "cells": codec.n_cells,
+            "segments": sizes.segments,
+            "code_bytes": codec.n_bytes,
+            "code": codec.summary,
+            "scan_bytes": scanned_bytes(codec),
+            "disk_bytes": sizes.disk,
+            "disk_bytes_per_vector": round(sizes.disk / n, 2) if n else 0.0,
+            **({} if self.schema is None else self.schema.summary),
+            **({} if self.model is None else self.model.summary),
+        }
 
     def prepared_filter(self, allowed: Any) -> Any:
         """A filter that several searches share, worked out once where that can be done."""

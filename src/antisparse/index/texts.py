@@ -14,7 +14,8 @@ from antisparse._containers import package_of
 from antisparse.errors import InputError, InputTypeError, MissingDependencyError
 from antisparse.index.item_schema import pyarrow
 from antisparse.index.manifest import ModelEntry
-from antisparse.index.sources import FORMATS, TableSource
+from antisparse.index.sources import TableSource
+from antisparse.index.table_files import FORMATS
 
 Array = npt.NDArray[Any]
 

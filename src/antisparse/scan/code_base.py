@@ -11,7 +11,7 @@ from antisparse.codec.codec import Codec, codec_of
 from antisparse.codec.queries import Method, Query
 from antisparse.codes import Codes
 from antisparse.metrics import MetricName
-from antisparse.scan.columns import Columns, Ids, lay_out
+from antisparse.scan.columns import Columns, Ids, lay_out, scanned_bytes
 from antisparse.scan.search import Search, Searcher
 
 
@@ -64,7 +64,7 @@ class CodeBase:
         """Bytes the reconstruction scan reads of a vector, the number of its cell, which it reads as the order of the
         codes, included. The other methods read the bits alone.
         """
-        return self._part.columns.scanned_bytes
+        return scanned_bytes(self.codec)
 
     @property
     def codes(self) -> Codes:

@@ -110,11 +110,11 @@ class Columns:
         scales = None if self.scales is None else gather(self.scales, 0)
         return Columns(self.codec, len(chosen), blocks, gather(self.ids, -1), ends, scales)
 
-    @property
-    def scanned_bytes(self) -> int:
-        """Bytes that reconstruction search reads of a code, the number of its cell, which is its place, included."""
-        column = 0 if self.scales is None else self.scales.dtype.itemsize
-        return int(self.blocks.shape[1]) + column + self.codec.layout.cell_bytes
+
+def scanned_bytes(codec: Codec) -> int:
+    """Bytes that reconstruction search reads of a code, the number of its cell, which is its place, included."""
+    column = 1 if isinstance(codec.scale, ScaleByte) else 4 if isinstance(codec.scale, FixedLength) else 0
+    return codec.layout.scanned_bytes + column + codec.layout.cell_bytes
 
 
 def lay_out(codec: Codec, rows: Codes, ids: Ids | None = None) -> Columns:

@@ -138,9 +138,9 @@ class Searcher:
         step = min(max(_TABLE_BYTES // self._tabler.bytes_per_query, _LEAST_QUERIES), _MOST_QUERIES)
         return max(min(step, _LIST_ENTRIES // max(what.depth, 1)), 1)
 
-    def candidates(self, parts: Sequence[Part], Q: Any, what: Search, threads: int) -> Candidates:
-        """What these parts have for queries (n, d), no more of them than `chunk` says, and as deep as `what` says."""
-        ranks, ids, scores, tabled = self._ranked(parts, self.codec.queries(Q), what, threads)
+    def candidates(self, parts: Sequence[Part], Q: npt.NDArray[Any], what: Search, threads: int) -> Candidates:
+        """What these parts have for queries that `Codec.queries` made, no more than `chunk` says at a time."""
+        ranks, ids, scores, tabled = self._ranked(parts, Q, what, threads)
         return Candidates(ranks, ids, scores, tabled.finish(scores))
 
     def _best(

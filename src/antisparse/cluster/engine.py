@@ -1,0 +1,139 @@
+"""Ray as the engine of builds: tasks that are run again where machines or workers die, a bounded number at a time."""
+
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from antisparse._arrays import integer, optional_name
+from antisparse.errors import AntisparseError, ClusterError, MissingDependencyError, StorageError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_RETRIES = 3
+_AHEAD = 2  # tasks in flight for every one that runs
+
+
+def ray_module() -> Any:
+    """Ray, which is imported when it is needed."""
+    try:
+        import ray
+    except ImportError:
+        raise MissingDependencyError(
+            "many machines need Ray: pip install 'antisparse[ray]'; or pass engine=, which may be map"
+        ) from None
+    return ray
+
+
+class RayEngine:
+    """Tasks on a Ray cluster.
+
+    Parameters
+    ----------
+    address : str, optional
+        The cluster, such as "ray://host:10001" or "auto"; by default the one that this process is connected to, or
+        one that is started on this machine.
+    cpus : float
+        CPUs of a task.
+    max_retries : int
+        How often a task is run again that died with its worker or machine, or could not read or write.
+    in_flight : int, optional
+        Tasks that are given to the cluster at a time; by default twice as many as it can run.
+    """
+
+    def __init__(
+        self, address: str | None = None, *, cpus: float = 1, max_retries: int = _RETRIES, in_flight: int | None = None
+    ) -> None:
+        self.address = optional_name(address, "address")
+        self.cpus = cpus
+        self.max_retries = integer(max_retries, "max_retries", 0)
+        self.in_flight = None if in_flight is None else integer(in_flight, "in_flight", 1)
+        self._connection = Connection(self.address)
+
+    def __enter__(self) -> Self:
+        self._connection.open()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._connection.close()
+
+    def __call__(self, task: Callable[[T], R], values: Sequence[T]) -> Iterator[R]:
+        """Results of a task for each value, in any order. The first that fails for good ends it."""
+        ray = ray_module()
+        options: dict[str, Any] = {"num_cpus": self.cpus, "scheduling_strategy": "SPREAD"}
+        with self._connection:
+            remote = ray.remote(max_retries=self.max_retries, retry_exceptions=[StorageError], **options)(_run)
+            shared = ray.put(task)  # once, not with every value
+            most = self.in_flight or max(1, int(_AHEAD * ray.cluster_resources().get("CPU", 1) / max(self.cpus, 0.1)))
+            waiting = list(values)[::-1]
+            flying: list[Any] = []
+            try:
+                while waiting or flying:
+                    while waiting and len(flying) < most:
+                        flying.append(remote.remote(shared, waiting.pop()))
+                    ready, flying = ray.wait(flying)
+                    for one in ready:
+                        yield result_of(one)
+            finally:
+                for one in flying:
+                    ray.cancel(one, force=True)
+
+
+def _run(task: Callable[[T], R], value: T) -> R:
+    return task(value)
+
+
+class Connection:
+    """A connection to a cluster, made unless there is one, and then closed at the end of the outermost block."""
+
+    def __init__(self, address: str | None) -> None:
+        self.address = address
+        self._depth = 0
+        self._own = False
+
+    def open(self) -> None:
+        """Connect."""
+        ray = ray_module()
+        if self._depth == 0 and not ray.is_initialized():
+            try:
+                here = {"include_dashboard": False} if self.address is None else {"address": self.address}
+                ray.init(log_to_driver=False, **here)
+            except Exception as error:  # of Ray, which has many
+                raise ClusterError(f"address = {self.address!r}: the cluster cannot be reached: {error}") from None
+            self._own = True
+        self._depth += 1
+
+    def close(self) -> None:
+        """Disconnect, if it was this that connected."""
+        self._depth -= 1
+        if self._depth == 0 and self._own:
+            self._own = False
+            ray_module().shutdown()
+
+    def __enter__(self) -> Self:
+        self.open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def result_of(reference: Any, timeout: float | None = None) -> Any:
+    """What a task gave; its own errors as they were raised there, those of the cluster as ClusterError."""
+    ray = ray_module()
+    try:
+        return ray.get(reference, timeout=timeout)
+    except ray.exceptions.RayTaskError as error:
+        cause = error.cause
+        if isinstance(cause, AntisparseError):
+            raise cause from None
+        raise ClusterError(f"a task failed: {type(cause).__name__}: {cause}") from error
+    except ray.exceptions.RayError as error:
+        raise ClusterError(f"a task could not be done: {first(error)}") from error
+
+
+def first(error: Exception) -> str:
+    """The first line of what Ray says."""
+    return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0][:300]}"
