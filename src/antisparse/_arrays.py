@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from antisparse._containers import as_numpy, may_hold_text, package_of
-from antisparse.errors import InputError, InputTypeError
+from antisparse.errors import InputError, InputTypeError, MissingFileError
 
 FloatArray = npt.NDArray[np.floating[Any]]
 Float64Array = npt.NDArray[np.float64]
@@ -31,7 +31,7 @@ def renamed(**names: str) -> Iterator[None]:
     """Errors within call an argument by the name that the caller knows: ``renamed(X="VECTORS")``."""
     try:
         yield
-    except (InputError, InputTypeError) as error:
+    except (InputError, InputTypeError, MissingFileError) as error:
         word, space, rest = str(error).partition(" ")
         if word not in names or not space:
             raise

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from antisparse._arrays import finite, path_of, renamed
 from antisparse._files import open_regular
 from antisparse._progress import bar as progress_bar
-from antisparse.errors import FormatError, InputError, InputTypeError, MissingDependencyError
+from antisparse.errors import FormatError, InputError, InputTypeError, MissingDependencyError, UnsupportedError
 
 if TYPE_CHECKING:
     from antisparse.index import Index
@@ -25,15 +25,20 @@ Array = npt.NDArray[Any]
 _KEYS = {"base": "train", "learn": "learn", "query": "test", "neighbors": "neighbors"}  # of ann-benchmarks
 
 
+def index_place(text: str) -> Path | str:
+    """The place of an index as it is named: a folder, or an address."""
+    return text if "://" in text else Path(text)
+
+
 def open_index(
-    path: Path, *, read_only: bool = True, verify: bool = False, threads: int | None = None, model: Any = None
+    path: Path | str, *, read_only: bool = True, verify: bool = False, threads: int | None = None, model: Any = None
 ) -> "Index":
     """An index that is there."""
-    if not path.is_dir():
+    if isinstance(path, Path) and not path.is_dir():
         raise InputError(f"INDEX {path}: there is no such folder; antisparse build makes one")
     from antisparse.index import Index
 
-    with renamed(model="--model"):
+    with renamed(model="--model", path="INDEX"):
         return Index.open(path, read_only=read_only, verify=verify, n_threads=threads, model=model)
 
 
@@ -45,20 +50,27 @@ def model_arguments(parser: argparse.ArgumentParser, what: str) -> None:
     )
 
 
-def text_model(given: argparse.Namespace, index: Path | None = None) -> Any:
+def text_model(given: argparse.Namespace, index: Path | str | None = None) -> Any:
     """The model that is named, or, of an index that is there, kept; None if there is none."""
-    from antisparse.index.manifest import read_manifest
+    from antisparse.index.staging import staging_of
     from antisparse.index.texts import TextModel
 
     if given.model is not None:
         return TextModel(given.model, given.download)
-    kept = read_manifest(index).model if index is not None and index.is_dir() else None
+    there = index is not None and (isinstance(index, str) or index.is_dir())
+    with renamed(path="INDEX"):
+        kept = staging_of(index).manifest().model if there and index is not None else None
     return None if kept is None else TextModel(kept.name, given.download, trusted=False)
 
 
 @contextmanager
-def changing(path: Path, threads: int | None = None, model: Any = None) -> Iterator["Index"]:
+def changing(path: Path | str, threads: int | None = None, model: Any = None) -> Iterator["Index"]:
     """An index open for writing. Ctrl-C leaves it as it was, unless it comes too late: the message says which."""
+    if isinstance(path, str):
+        raise UnsupportedError(
+            f"INDEX {path} is in an object store, where it is read only; change a copy in a folder (antisparse copy), "
+            "and copy it to another address"
+        )
     with open_index(path, read_only=False, threads=threads, model=model) as index:
         from antisparse.index.manifest import read_manifest  # as in open_index, not before it is needed
 

@@ -51,11 +51,31 @@ def add_build(commands: Any) -> None:
         "unless there is a key. The folder appears when it is whole.",
     )
     parser.add_argument("vectors", metavar="VECTORS", help=VECTORS)
-    parser.add_argument("--key", help="the column that is the key of every item: text, or integers")
-    parser.add_argument("--columns", help="the columns to keep beside the codes: text,lang")
+    item_arguments(parser)
     parser.add_argument("--text-column", metavar="COLUMN", help="the column of texts that the model makes vectors of")
     model_arguments(parser, "the model of sentence-transformers that makes, or made, the vectors; the index keeps it")
     parser.add_argument("-o", "--out", type=Path, required=True, metavar="INDEX", help="the folder to make")
+    learning_arguments(parser)
+    parser.add_argument("--learn", metavar="FILE", help="learn from these vectors in place of some of VECTORS")
+    parser.add_argument("--column", help="the array of an HDF5 file, or the column of a Parquet file")
+    parser.add_argument("--threads", type=int, help="threads to use (all CPUs)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=_build)
+
+
+def item_arguments(parser: argparse.ArgumentParser) -> None:
+    """What is kept beside the codes."""
+    parser.add_argument("--key", help="the column that is the key of every item: text, or integers")
+    parser.add_argument("--columns", help="the columns to keep beside the codes: text,lang")
+
+
+def kept_columns(given: argparse.Namespace) -> list[str] | None:
+    """The names of the columns to keep."""
+    return None if given.columns is None else [name for name in given.columns.split(",") if name]
+
+
+def learning_arguments(parser: argparse.ArgumentParser) -> None:
+    """How codes are learned."""
     parser.add_argument("--bytes", type=int, default=16, help="bytes of a code: all that is stored but the id (16)")
     parser.add_argument("--metric", choices=("l2", "cosine", "ip"), default="l2", help="what is nearest (l2)")
     parser.add_argument(
@@ -72,14 +92,9 @@ def add_build(commands: Any) -> None:
         help="what codes are made of (auto); signs keep hamming and asymmetric search",
     )
     parser.add_argument("--train", type=int, default=_TRAIN, help=f"learn from at most so many vectors ({_TRAIN:,})")
-    parser.add_argument("--learn", metavar="FILE", help="learn from these vectors in place of some of VECTORS")
     parser.add_argument("--effort", type=int, choices=(1, 2, 3), default=2, help="how hard to look for each code (2)")
     parser.add_argument("--dimensions", type=int, help="use the first so many dimensions of each vector (all)")
-    parser.add_argument("--column", help="the array of an HDF5 file, or the column of a Parquet file")
     parser.add_argument("--seed", type=int, default=0, help="of every random draw (0)")
-    parser.add_argument("--threads", type=int, help="threads to use (all CPUs)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(run=_build)
 
 
 def _cells(text: str) -> int | str:
@@ -93,7 +108,6 @@ def _build(given: argparse.Namespace, command: str) -> int:
     check_new_path(given.out, "-o")
     check_output(given.out, "-o", ())
     X = read_source(given.vectors, "base", "VECTORS", given.column)
-    columns = None if given.columns is None else [name for name in given.columns.split(",") if name]
     vector = given.column if given.vectors == "-" or is_table_path(given.vectors) else None
     learn = None if given.learn is None else read_part(given.learn, "learn", "--learn")
     if isinstance(X, list) and not X:
@@ -109,7 +123,7 @@ def _build(given: argparse.Namespace, command: str) -> int:
             metric=given.metric,
             vector=vector,
             key=given.key,
-            columns=columns,
+            columns=kept_columns(given),
             text=given.text_column,
             model=text_model(given),
             cells=given.cells,

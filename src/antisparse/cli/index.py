@@ -15,6 +15,8 @@ from antisparse.cli._shared import (
     bar,
     changing,
     check_columns,
+    check_output,
+    index_place,
     model_arguments,
     on_terminal,
     open_index,
@@ -68,11 +70,19 @@ def add_index(commands: Any) -> None:
         "rewrite an index without what was removed",
         "Make all segments of an index one, without what was removed.",
     )
+    parser = _command(
+        commands,
+        _copy,
+        "copy",
+        "copy an index to a folder or an object store",
+        "Copy an index to a folder or an address, such as s3://bucket/folder, where there is none.",
+    )
+    parser.add_argument("target", metavar="TARGET", type=index_place, help="the folder or the address to make")
 
 
 def _command(commands: Any, run: Any, name: str, summary: str, description: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=description)
-    parser.add_argument("index", metavar="INDEX", type=Path, help="the folder of the index")
+    parser.add_argument("index", metavar="INDEX", type=index_place, help="the folder of the index, or its address")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
     return parser
@@ -172,6 +182,18 @@ def _compact(given: argparse.Namespace, command: str) -> int:
     names = {"segments": "segments", "deleted": "removed vectors kept", "disk_bytes": "bytes"}
     said = ", ".join(f"{name} {before[key]:,} -> {after[key]:,}" for key, name in names.items())
     _say(given, command, {"before": before, "after": after}, said)
+    return 0
+
+
+def _copy(given: argparse.Namespace, command: str) -> int:
+    if isinstance(given.target, Path):
+        check_output(given.target, "TARGET", [given.index])
+    with open_index(given.index) as index:
+        with bar("copying", None), renamed(path="TARGET"):
+            index.save(given.target)
+        stats = index.stats()
+    said = f"{given.target}: {_count(stats['vectors'])}, {stats['disk_bytes']:,} bytes"
+    _say(given, command, {"target": str(given.target), **stats}, said)
     return 0
 
 

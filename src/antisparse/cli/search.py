@@ -18,6 +18,7 @@ from antisparse.cli._shared import (
     check_columns,
     check_output,
     check_vectors,
+    index_place,
     model_arguments,
     open_index,
     read_ids,
@@ -84,7 +85,7 @@ def add_search(commands: Any) -> None:
 
 
 def _arguments(parser: argparse.ArgumentParser, k: int, texts: bool) -> None:
-    parser.add_argument("index", metavar="INDEX", type=Path, help="the folder of the index")
+    parser.add_argument("index", metavar="INDEX", type=index_place, help="the folder of the index, or its address")
     parser.add_argument(
         "queries",
         metavar="QUERIES",
