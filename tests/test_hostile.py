@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import zoo
 from letters import Letters
@@ -26,11 +27,13 @@ from letters import Letters
 import antisparse as a
 from antisparse import codec as fields
 from antisparse import datasets, evaluation, paper, tuning
+from antisparse.cluster import build
 from antisparse.errors import AntisparseError
 from antisparse.index import add_faiss, commit, stage, to_faiss
 
 MODULES = [
     "antisparse",
+    "antisparse.cluster",
     "antisparse.codec",
     "antisparse.datasets",
     "antisparse.encoders",
@@ -45,6 +48,8 @@ MODULES = [
 # Called by the library itself, with what it has checked or made: results, and the steps between vectors and codes.
 RESULTS = ("Breakpoint", "Claim", "Learned", "Measure", "Piece", "Recall", "Setting", "Settings", "SpreadPath")
 INNER = {
+    *("Built", "RayEngine", "ShardedIndex"),  # tests/cluster
+    *(f"ShardedIndex.{name}" for name in ("codes", "embed", "items", "range_search", "reconstruct", "search")),
     *(*RESULTS, "SpreadResult", "Study", "Tuning", "Index", "RowLayout"),
     *(f"Codec.{name}" for name in ("encode_reduced", "residuals", "bias_values", "vectors", "queries", "check_codes")),
     *(f"Piece.{name}" for name in ("h_at", "t_at", "residual_at", "x_at")),
@@ -250,6 +255,14 @@ def table() -> pa.Table:
     return items(30, 60).append_column("v", pa.array(list(X)))
 
 
+@cache
+def lake() -> str:
+    """A file of a table."""
+    place = Path(tempfile.mkdtemp()) / "x.parquet"
+    pq.write_table(table(), place, row_group_size=7)
+    return str(place)
+
+
 def keyed() -> a.Index:
     found = a.Index.create(None, zoo.codec("lsh"), items=SCHEMA, key="key")
     found.add(X, items=items(0, 30))
@@ -390,7 +403,26 @@ CALLS: dict[str, Callable[[], tuple[Callable[..., Any], dict[str, Any]]]] = {
     ),
     "Index.open": lambda: (
         a.Index.open,
-        {"path": stored(), "read_only": True, "verify": False, "model": Letters(), "n_threads": 1},
+        {"path": stored(), "read_only": True, "verify": False, "model": Letters(), "n_threads": 1}
+        | {"cache": None, "cache_bytes": None},
+    ),
+    "build": lambda: (
+        build,
+        {"source": lake(), "path": str(Path(tempfile.mkdtemp(dir=".")) / "index"), "n_bytes": 2, "codec": None}
+        | {
+            "metric": "l2",
+            "vector": "v",
+            "key": "key",
+            "columns": ["text"],
+            "cells": 1,
+            "symbols": "signs",
+            "effort": 1,
+        }
+        | {"dimensions": None, "train": 20, "unit_rows": 10, "engine": map, "progress": False, **_SEED, "n_threads": 1},
+    ),
+    "build codec": lambda: (
+        build,
+        {"source": lake(), "path": str(Path(tempfile.mkdtemp(dir=".")) / "index"), "codec": _CODEC, "engine": map},
     ),
     "stage": lambda: (stage, {"path": writable(), "X": X, "ids": NAMES, "items": None, "vector": None, "n_threads": 1}),
     "stage model": lambda: (stage, {"path": writable(), "X": X, "ids": NAMES, "model": None}),
@@ -562,7 +594,7 @@ def no_network(*_: object, **__: object) -> None:
 
 
 # The caller's function fails by itself: int(ids) raises a TypeError that is none of ours.
-OWN = {("rerank", "type")}
+OWN = {("rerank", "type"), ("engine", "type")}
 
 
 @pytest.mark.parametrize("name", CALLS)

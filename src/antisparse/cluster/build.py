@@ -1,19 +1,19 @@
 """Building an index by many machines: the driver plans, tasks encode and stage, one commit (docs/cluster.md)."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from antisparse._arrays import boolean, folder_of, integer, optional_name, texts
+from antisparse._arrays import boolean, folder_of, integer, optional_name, shown, texts
 from antisparse._progress import bar
 from antisparse.cluster.engine import RayEngine
 from antisparse.cluster.job import Done, Job, finished, job_name, learn, stage_unit
 from antisparse.codec.codec import Codec, codec_of
-from antisparse.errors import InputError
+from antisparse.errors import InputError, InputTypeError
 from antisparse.index import Index
 from antisparse.index.build import Learning, appearing
 from antisparse.index.item_schema import ItemSchema
@@ -124,26 +124,31 @@ def build(
     column = vector_column(arrow_schema, optional_name(vector, "vector"))
     kept = () if columns is None else texts(columns, "columns")
     schema = None if key is None and not kept else ItemSchema.of(arrow_schema, key, kept, column)
-    how = asdict(learning) if given is None else given.digest
+    how = {name: shown(value) for name, value in vars(learning).items()} if given is None else given.digest
     name = job_name(units, column, schema, how)
     job = Job(place, files, arrow_schema, column, schema, name, integer(n_threads, "n_threads", 1))
     with _running(engine) as run:
         if not _begun(job):
             if given is None:
                 with bar("learning", None, boolean(progress, "progress")):
-                    given = Codec.from_bytes(_only(run(partial(learn, job, units), [learning])))
+                    given = _learned(run(partial(learn, job, units), [learning]))
             _begin(job, given)
         return _finish(job, units, run, progress)
 
 
-def _only(results: Iterable[bytes]) -> bytes:
-    (result,) = results
-    return result
+def _learned(results: Any) -> Codec:
+    """The codec that the one task gave, or, of an engine that runs tasks twice, the first."""
+    first = next(iter(_given(results)), None)
+    if not isinstance(first, bytes):
+        raise InputTypeError(f"engine gave {shown(first)}, which is not what the task returned")
+    return Codec.from_bytes(first)
 
 
 def _running(engine: Engine | None) -> AbstractContextManager[Engine]:
     if engine is None:
         return RayEngine()
+    if not callable(engine):
+        raise InputTypeError(f"engine must be a function that is called as map is, not {shown(engine)}")
     return engine if isinstance(engine, AbstractContextManager) else nullcontext(engine)
 
 
@@ -191,5 +196,22 @@ def _finish(job: Job, units: list[Unit], run: Engine, progress: bool) -> Built:
     return Built(job.path, total, len(units), resumed, staging.loader.codec(manifest.codec))
 
 
-def _results(run: Engine, job: Job, units: list[Unit]) -> Iterable[Done]:
-    return run(partial(stage_unit, job), units) if units else ()
+def _results(run: Engine, job: Job, units: list[Unit]) -> Iterator[Done]:
+    """What became of units, each once, however often the engine says it."""
+    left = set(units)
+    for done in _given(run(partial(stage_unit, job), units)) if units else ():
+        if not isinstance(done, Done):
+            raise InputTypeError(f"engine gave {shown(done)}, which is not what the task returned")
+        if done.unit in left:
+            left.remove(done.unit)
+            yield done
+    if left:
+        raise InputError(f"engine ended with {len(left)} of {len(units)} tasks not done")
+
+
+def _given(results: Any) -> Iterable[Any]:
+    if not isinstance(results, Iterable):
+        raise InputTypeError(
+            f"engine gave {shown(results)}; it must give the results of all tasks, one after the other"
+        )
+    return results
