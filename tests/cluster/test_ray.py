@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -244,6 +245,16 @@ def test_shards_answer_as_one_process_does(cluster: Cluster, one: Path) -> None:
         ClusterError, match=r"did not answer within 2 seconds; the cluster may be too small for 1 shards"
     ):
         ShardedIndex(one, shards=1, cpus=50, timeout=2)
+
+
+def test_the_examples_of_the_page(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_lake(tmp_path / "lake", 3000, 3, 500)
+    page = (Path(__file__).parents[2] / "docs" / "cluster.md").read_text()
+    namespace: dict[str, Any] = {"Q": Q}
+    for block in re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE):
+        exec(block, namespace)
+    assert namespace["built"].vectors == 3000 and namespace["ids"].shape == (50, 10)
 
 
 def test_shards_that_are_killed_under_load(cluster: Cluster, one: Path) -> None:

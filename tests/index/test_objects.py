@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -433,6 +434,14 @@ def test_addresses_that_cannot_be_used(wrong: Any, message: str) -> None:
         with pytest.raises(AntisparseError, match=message) as caught:
             deed(wrong)
         assert "secret" not in str(caught.value)
+
+
+def test_the_examples_of_the_page(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "objects.md").read_text()
+    (block,) = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    namespace: dict[str, Any] = {}
+    exec(block, namespace)
+    assert len(namespace["index"]) == 2000
 
 
 def test_the_environment_of_the_cache(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
