@@ -126,6 +126,36 @@ def test_a_driver_that_stops_anywhere_goes_on_where_it_was(
     assert turn > 2 * units and resumed == set(range(units + 1))
 
 
+def test_units_whose_files_are_gone_are_done_again(
+    lake: Path, one: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Notes outlive files that someone took for forgotten."""
+    path = tmp_path / "index"
+
+    def stops(task: Callable[[Any], Any], values: Sequence[Any]) -> Iterator[Any]:
+        yield from map(task, values[:6])
+        raise Stops
+
+    with pytest.raises(Stops):
+        build(lake, path, codec=codec(), unit_rows=UNIT, engine=stops)
+    for name in sorted(staging_of(path).waiting())[:2]:
+        (path / "staged" / name).unlink()
+    assert build(lake, path, codec=codec(), unit_rows=UNIT, engine=map).resumed == 4
+    assert_equal_indexes(path, one, Q)
+
+
+def test_engines_that_do_not_give_what_they_should(lake: Path, tmp_path: Path) -> None:
+    for number, (engine, message) in enumerate(
+        (
+            (lambda task, values: None, "it must give the results of all tasks"),
+            (lambda task, values: [3], "engine gave 3, which is not what the task returned"),
+            (lambda task, values: [task(values[0])], "engine ended with 14 of 15 tasks not done"),
+        )
+    ):
+        with pytest.raises((InputError, InputTypeError), match=message):
+            build(lake, tmp_path / str(number), codec=codec(), unit_rows=UNIT, engine=engine)
+
+
 def test_a_build_that_is_done_is_done(lake: Path, tmp_path: Path) -> None:
     given: Any = {"codec": codec(), "unit_rows": 1000, "engine": map}
     first = build(lake, tmp_path / "index", **given)

@@ -138,10 +138,10 @@ def build(
 
 def _learned(results: Any) -> Codec:
     """The codec that the one task gave, or, of an engine that runs tasks twice, the first."""
-    first = next(iter(_given(results)), None)
-    if not isinstance(first, bytes):
-        raise InputTypeError(f"engine gave {shown(first)}, which is not what the task returned")
-    return Codec.from_bytes(first)
+    found = list(_given(results))
+    if not found or not isinstance(found[0], bytes):
+        raise InputTypeError(f"engine gave {shown(found)}, which is not what the task returned")
+    return Codec.from_bytes(found[0])
 
 
 def _running(engine: Engine | None) -> AbstractContextManager[Engine]:
@@ -183,7 +183,7 @@ def _finish(job: Job, units: list[Unit], run: Engine, progress: bool) -> Built:
     manifest = staging.manifest()
     total, resumed = sum(unit.rows for unit in units), len(units)
     if job.name not in manifest.commits:
-        done = finished(job, units, staging.notes())
+        done = finished(job, units, staging.notes(), staging.waiting())
         resumed, known = len(done), {one.unit for one in done}
         left = [unit for unit in units if unit not in known]
         with bar("encoding", total, progress) as advance:

@@ -1,10 +1,11 @@
 """Ray as the engine of builds: tasks that are run again where machines or workers die, a bounded number at a time."""
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from antisparse._arrays import integer, optional_name
+from antisparse._arrays import integer, nonnegative, optional_name
 from antisparse.errors import AntisparseError, ClusterError, MissingDependencyError, StorageError
 
 T = TypeVar("T")
@@ -45,7 +46,7 @@ class RayEngine:
         self, address: str | None = None, *, cpus: float = 1, max_retries: int = _RETRIES, in_flight: int | None = None
     ) -> None:
         self.address = optional_name(address, "address")
-        self.cpus = cpus
+        self.cpus = nonnegative(cpus, "cpus")
         self.max_retries = integer(max_retries, "max_retries", 0)
         self.in_flight = None if in_flight is None else integer(in_flight, "in_flight", 1)
         self._connection = Connection(self.address)
@@ -97,7 +98,7 @@ class Connection:
         if self._depth == 0 and not ray.is_initialized():
             try:
                 here = {"include_dashboard": False} if self.address is None else {"address": self.address}
-                ray.init(log_to_driver=False, **here)
+                ray.init(log_to_driver=False, logging_level=logging.WARNING, **here)
             except Exception as error:  # of Ray, which has many
                 raise ClusterError(f"address = {self.address!r}: the cluster cannot be reached: {error}") from None
             self._own = True

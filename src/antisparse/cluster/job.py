@@ -13,6 +13,7 @@ from antisparse.index import stage
 from antisparse.index.build import Learning
 from antisparse.index.item_schema import ItemSchema
 from antisparse.index.sources import source_of
+from antisparse.index.staged import StagedEntry
 from antisparse.index.staging import staging_of
 from antisparse.index.table_files import TableFiles, Unit
 from antisparse.index.tables import vectors_of
@@ -92,16 +93,18 @@ def stage_unit(job: Job, unit: Unit) -> Done:
     return Done(unit, entry)
 
 
-def finished(job: Job, units: list[Unit], notes: dict[str, bytes]) -> list[Done]:
-    """The units that notes say are done."""
+def finished(job: Job, units: list[Unit], notes: dict[str, bytes], waiting: set[str]) -> list[Done]:
+    """The units that notes say are done, and whose files still wait for the commit."""
     done = []
     for unit in units:
         note = notes.get(job.unit_note(unit))
         if note is not None:
             try:
-                done.append(Done(unit, json.loads(note)))
-            except ValueError:
+                entry = StagedEntry.of(json.loads(note))
+            except (ValueError, InputTypeError):
                 raise FormatError(f"{job.path}: the note {job.unit_note(unit)} is damaged; remove it") from None
+            if all(file.file in waiting for file in entry.files):
+                done.append(Done(unit, entry.to_dict()))
     return done
 
 
@@ -109,7 +112,7 @@ def learn(job: Job, units: list[Unit], learning: Learning) -> bytes:
     """The task before all others: learn a codec from a sample of the rows, and give it as the bytes of its file."""
     total = sum(unit.rows for unit in units)
     vectors = _sample(job, learning.train, np.random.default_rng(learning.random_state))
-    return learning.codec(vectors, "source", total, False, job.n_threads).to_bytes()
+    return learning.codec(vectors, "source", total, False, None).to_bytes()  # by all threads: nothing else runs yet
 
 
 def _sample(job: Job, count: int, random: np.random.Generator) -> npt.NDArray[Any]:

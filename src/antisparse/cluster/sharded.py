@@ -83,6 +83,7 @@ class ShardedIndex(Reader):
         n_threads: int | None = None,
     ) -> None:
         self.path = path if isinstance(path, str) and is_address(path) else str(folder_of(path))
+        nonnegative(cpus, "cpus")
         self.n_threads = max(1, int(cpus)) if n_threads is None else integer(n_threads, "n_threads", 1)
         self.timeout = nonnegative(timeout, "timeout")
         self._place = staging_of(self.path)

@@ -12,7 +12,7 @@ from antisparse.errors import StorageError
 from antisparse.index.build import check_new_path
 from antisparse.index.index import Index
 from antisparse.index.loading import Loader
-from antisparse.index.manifest import MOST, FileEntry, Manifest, read_manifest
+from antisparse.index.manifest import MOST, STAGED, FileEntry, Manifest, read_manifest
 from antisparse.index.segment import Segment
 from antisparse.index.snapshot import Snapshot
 from antisparse.index.staged import StagedEntry, check_disjoint, commit_name, described, new_entries
@@ -83,6 +83,10 @@ class FolderStaging:
             for entry in entries:
                 self.discard(file.file for file in entry.files)
             self._clean(keep)
+
+    def waiting(self) -> set[str]:
+        """The names of staged files that can be committed."""
+        return {name for name in self._names() if STAGED.fullmatch(name)}
 
     def notes(self) -> dict[str, bytes]:
         """What was noted, by name."""

@@ -19,7 +19,7 @@ from antisparse.errors import FormatError, InputError, StorageError
 from antisparse.index.files import MOST_HEADER, read_header
 from antisparse.index.item_schema import pyarrow
 from antisparse.index.items import checked_reader
-from antisparse.index.manifest import COMMITS_KEPT, MOST, NAME, FileEntry, Manifest
+from antisparse.index.manifest import COMMITS_KEPT, MOST, NAME, STAGED, FileEntry, Manifest
 from antisparse.index.objects import Found, ObjectFile
 from antisparse.index.remote import RemoteStore, remote_manifest
 from antisparse.index.snapshot import Snapshot
@@ -155,6 +155,12 @@ class ObjectStaging:
             for found in self._objects.listed()
             if found.name.startswith(("staged-", "note-")) and found.name not in named and found.modified < cleared
         ]
+
+    def waiting(self) -> set[str]:
+        """The names of staged files that can be committed."""
+        cleared = self.manifest().cleared
+        listed = self._objects.listed()
+        return {found.name for found in listed if STAGED.fullmatch(found.name) and found.modified >= cleared}
 
     def notes(self) -> dict[str, bytes]:
         """What was noted, by name."""

@@ -3,6 +3,7 @@
 import fnmatch
 import glob
 import os
+import re
 import stat
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,7 @@ from antisparse.index.item_schema import pyarrow
 # The formats by the suffixes of their files; a table of Lance is a folder, NAME.lance.
 FORMATS = {".parquet": "parquet", ".pq": "parquet", ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc", ".orc": "orc"}
 _AT_ONCE = 16  # files whose footers are read
+_SECRETS = re.compile(r"://[^/@]*@")  # credentials in an address
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ class TableFiles:
         elif system.get_file_info(place).type == fs.FileType.NotFound:
             found = []
         if not found:
-            raise MissingFileError(f"{name} = {shown(address)}: there are no such files ({', '.join(FORMATS)})")
+            raise MissingFileError(f"{name} = {called(address)}: there are no such files ({', '.join(FORMATS)})")
         return cls(tuple(found), _kind(found, name), address, base)
 
     def system(self) -> Any:
@@ -169,9 +171,8 @@ class TableFiles:
 def called(value: Any) -> str:
     """What errors call files."""
     several = isinstance(value, list | tuple)
-    return shown(
-        f"{value[0]} and {len(value) - 1} more" if several and len(value) > 1 else str(value[0] if several else value)
-    )
+    first = _SECRETS.sub("://...@", str(value[0] if several else value))
+    return shown(f"{first} and {len(value) - 1} more" if several and len(value) > 1 else first)
 
 
 def _matches(parts: list[str], pattern: list[str]) -> bool:
