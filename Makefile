@@ -92,6 +92,7 @@ bench-smoke: $(VENV)/with-bench  ## the same on small sizes: does it run?
 	$(BIN)/python benchmarks/tables.py --smoke --json out/tables-smoke.json
 	$(BIN)/python benchmarks/staging.py --smoke --json out/staging-smoke.json
 	$(BIN)/python benchmarks/scale.py --smoke --json out/scale-smoke.json
+	$(BIN)/python benchmarks/serve.py --smoke --json out/serve-smoke.json
 
 # The kernels' tests under the address and undefined-behaviour sanitizers (Linux, GCC).
 sanitize: $(VENV)-sanitize/with-test  ## the native tests under sanitizers

@@ -13,6 +13,7 @@ from antisparse.cli.cluster import add_cluster
 from antisparse.cli.index import add_index
 from antisparse.cli.paper import add_paper
 from antisparse.cli.search import add_search
+from antisparse.cli.serve import add_serve
 from antisparse.cli.tune import add_tune
 from antisparse.errors import AntisparseError, InputError, InputTypeError, UnsupportedError
 
@@ -29,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _Parser(prog="antisparse", description="Compact binary codes for vectors.")
     parser.add_argument("--version", action="version", version=f"antisparse {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for add in (add_build, add_index, add_search, add_tune, add_cluster, add_paper):
+    for add in (add_build, add_index, add_search, add_tune, add_serve, add_cluster, add_paper):
         add(commands)
     given = parser.parse_args(arguments)
     try:

@@ -1,0 +1,149 @@
+"""A client of the service: asked as an `Index` is (docs/serve.md)."""
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from antisparse._arrays import plain_array
+from antisparse.errors import (
+    AntisparseError,
+    InputError,
+    MissingDependencyError,
+    StorageError,
+    UnsupportedError,
+)
+
+NPY = "application/x-npy"
+_ERRORS: dict[str, type[AntisparseError]] = {"input": InputError, "unsupported": UnsupportedError}
+
+
+class Client:
+    """An index that a service has.
+
+    Parameters
+    ----------
+    address : str
+        Such as "http://127.0.0.1:8000".
+    token : str, optional
+    timeout : float
+        Seconds that an answer may take.
+
+    Examples
+    --------
+    >>> from antisparse.client import Client
+    >>> with Client("http://127.0.0.1:8000") as index:  # doctest: +SKIP
+    ...     distances, ids = index.search(Q, k=10)
+    """
+
+    def __init__(self, address: str, token: str | None = None, *, timeout: float = 60.0) -> None:
+        try:
+            import httpx
+        except ImportError:
+            raise MissingDependencyError("a client needs httpx: pip install 'antisparse[serve]'") from None
+        headers = {} if token is None else {"authorization": f"Bearer {token}"}
+        self._http = httpx.Client(base_url=address, headers=headers, timeout=timeout)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def _call(self, method: str, path: str, **what: Any) -> Any:
+        import httpx
+
+        try:
+            answer = self._http.request(method, path, **what)
+        except httpx.HTTPError as error:
+            raise StorageError(f"{self._http.base_url} did not answer: {error}") from None
+        if answer.is_success:
+            return answer.json()
+        try:
+            said = answer.json()["error"]
+            code, message = str(said["code"]), str(said["message"])
+        except (ValueError, LookupError, TypeError):
+            code, message = "http", answer.reason_phrase
+        raise _ERRORS.get(code, StorageError)(f"{message} ({answer.status_code})")
+
+    def info(self) -> dict[str, Any]:
+        """What is in the index."""
+        found: dict[str, Any] = self._call("GET", "/info")
+        return found
+
+    def __len__(self) -> int:
+        return int(self.info()["vectors"])
+
+    def search(self, Q: Any, k: int = 10, *, items: bool = False, **what: Any) -> Any:
+        """The k nearest ids to each query: distances and ids, as `Index.search` gives them, or, with `items`, rows.
+
+        `what` are method, probes, shortlist and filter. Vectors travel as they are, in binary, unless a filter is a
+        list of ids or keys; texts need a model at the service.
+        """
+        asked = {"k": k, "items": items, **{name: value for name, value in what.items() if value is not None}}
+        texts = isinstance(Q, str) or (isinstance(Q, list) and bool(Q) and isinstance(Q[0], str))
+        if texts:
+            found = self._call("POST", "/search", json={"texts": [Q] if isinstance(Q, str) else Q, **asked})
+            single = isinstance(Q, str)
+        else:
+            array = plain_array(Q, "Q")
+            single = array.ndim == 1
+            found = self._vectors(np.atleast_2d(array), asked)
+        results = found["results"]
+        if items:
+            return results[0]["items"] if single else [result["items"] for result in results]
+        distances, ids = _filled(results, k, np.int32 if what.get("method") == "hamming" else np.float64)
+        return (distances[0], ids[0]) if single else (distances, ids)
+
+    def _vectors(self, Q: npt.NDArray[Any], asked: dict[str, Any]) -> Any:
+        if isinstance(asked.get("filter"), str | None):
+            header = {"content-type": NPY}
+            return self._call("POST", "/search", params=asked, content=_npy(Q), headers=header)
+        chosen = np.asarray(list(asked["filter"])).tolist()
+        return self._call("POST", "/search", json={"vectors": Q.tolist(), **asked, "filter": chosen})
+
+    def item(self, key: str | int) -> dict[str, Any]:
+        """The item of a key, or of an id."""
+        from urllib.parse import quote
+
+        found: dict[str, Any] = self._call("GET", f"/items/{quote(str(key), safe='')}")["item"]
+        return found
+
+    def add(self, X: Any, ids: Any = None, *, items: list[dict[str, Any]] | None = None) -> npt.NDArray[np.int64]:
+        """Add vectors, if the service takes changes; returns their ids."""
+        return np.array(self._call("POST", "/add", json=_rows(X, ids, items))["ids"], np.int64)
+
+    def update(self, X: Any, ids: Any = None, *, items: list[dict[str, Any]] | None = None) -> None:
+        """Replace vectors."""
+        self._call("POST", "/update", json=_rows(X, ids, items))
+
+    def remove(self, ids: Any) -> None:
+        """Remove vectors by ids, or keys."""
+        self._call("POST", "/remove", json={"ids": np.asarray(ids).tolist()})
+
+
+def _npy(Q: npt.NDArray[Any]) -> bytes:
+    import io
+
+    file = io.BytesIO()
+    np.save(file, Q, allow_pickle=False)
+    return file.getvalue()
+
+
+def _rows(X: Any, ids: Any, items: Any) -> dict[str, Any]:
+    vectors = np.atleast_2d(plain_array(X, "X")).tolist()
+    return {"vectors": vectors, "ids": None if ids is None else np.asarray(ids).tolist(), "items": items}
+
+
+def _filled(results: list[dict[str, Any]], k: int, dtype: Any) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+    """Rows of k, filled up as a search does."""
+    none = np.iinfo(np.int32).max if dtype == np.int32 else np.inf
+    distances, ids = np.full((len(results), k), none, dtype), np.full((len(results), k), -1, np.int64)
+    for row, result in enumerate(results):
+        found = len(result["ids"])
+        distances[row, :found], ids[row, :found] = result["distances"], result["ids"]
+    return distances, ids

@@ -1,0 +1,309 @@
+"""The routes: what is asked over HTTP, checked, answered, counted and logged (docs/serve.md)."""
+
+import asyncio
+import json
+import logging
+import secrets
+import time
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse, Response
+from starlette.exceptions import HTTPException
+
+from antisparse._version import __version__
+from antisparse.errors import (
+    AntisparseError,
+    FormatError,
+    InputError,
+    InputTypeError,
+    LockedError,
+    MissingDependencyError,
+    UnsupportedError,
+)
+from antisparse.serve import pages
+from antisparse.serve.answers import arrow_answer, json_answer, json_item, table_of_items
+from antisparse.serve.bodies import (
+    ARROW,
+    JSON,
+    NPY,
+    AddBody,
+    RangeAsked,
+    RangeBody,
+    RemoveBody,
+    SearchAsked,
+    SearchBody,
+    parsed,
+    vectors_in,
+)
+from antisparse.serve.limits import Limits
+from antisparse.serve.service import BusyError, Service
+from antisparse.serve.tokens import Right, Tokens
+
+LOG = logging.getLogger("antisparse.serve")
+
+
+class _RefusedError(Exception):
+    """A request that is refused before it is looked at."""
+
+    def __init__(self, status: int, code: str, message: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status, self.code, self.headers = status, code, headers or {}
+
+
+def create_app(
+    index: Any,
+    *,
+    write: bool = False,
+    tokens: Tokens | None = None,
+    limits: Limits | None = None,
+    follow: float = 1.0,
+) -> FastAPI:
+    """An application that serves an index.
+
+    Parameters
+    ----------
+    index : Index or ShardedIndex
+    write : bool
+        Serve changes, too; the index must be open for writing.
+    tokens : Tokens, optional
+        Who may ask, and change; by default everyone.
+    limits : Limits, optional
+    follow : float
+        Seconds between two looks whether others have changed the index.
+    """
+    limits = Limits() if limits is None else limits
+    keys = Tokens() if tokens is None else tokens
+
+    @asynccontextmanager
+    async def running(app: FastAPI) -> AsyncIterator[None]:
+        service = app.state.service = Service(index, write, limits)
+        follower = asyncio.create_task(service.follow(follow))
+        try:
+            yield
+        finally:
+            follower.cancel()
+            with suppress(asyncio.CancelledError):
+                await follower
+            service.close()
+
+    app = FastAPI(
+        title="antisparse",
+        version=__version__,
+        description="Nearest neighbours on short codes.",
+        lifespan=running,
+        docs_url=None,
+        redoc_url=None,
+    )
+
+    async def body_of(request: Request) -> bytes:
+        """The bytes of a request, no more than may be."""
+        parts, size = [], 0
+        declared = request.headers.get("content-length", "")
+        too_large = _RefusedError(413, "too_large", f"the body has more than {limits.body_bytes} bytes")
+        if declared.isdecimal() and int(declared) > limits.body_bytes:
+            raise too_large
+        async for part in request.stream():
+            size += len(part)
+            if size > limits.body_bytes:
+                raise too_large
+            parts.append(part)
+        return b"".join(parts)
+
+    def asked_of(request: Request, body: bytes, whole: Any, beside: Any) -> tuple[Any, Any]:
+        """Queries and what is asked, from JSON, or from vectors and the parameters of the address."""
+        kind = request.headers.get("content-type", JSON).split(";")[0].strip().lower()
+        if kind == JSON:
+            asked = parsed(whole, body)
+            return asked.array(), asked
+        if kind not in (NPY, ARROW):
+            raise _RefusedError(415, "media_type", f"the body must be {JSON}, {NPY} or {ARROW}")
+        return vectors_in(body, kind, "body"), parsed(beside, dict(request.query_params))
+
+    def answer(request: Request, found: Any, items: bool) -> Response:
+        if ARROW in request.headers.get("accept", ""):
+            return Response(arrow_answer(found, items), media_type=ARROW)
+        return Response(json_answer(found, items), media_type=JSON)
+
+    def route(path: str, method: str, right: Right | None, **options: Any) -> Callable[[Any], Any]:
+        """A route that checks tokens, keeps time, and answers errors in one shape."""
+
+        def decorate(handler: Callable[[Request, Service], Awaitable[Response]]) -> Any:
+            async def guarded(request: Request) -> Response:
+                service: Service = request.app.state.service
+                begun, name = time.perf_counter(), secrets.token_hex(8)
+                try:
+                    if right is not None:
+                        _check_token(keys, request, right)
+                    response = await asyncio.wait_for(handler(request, service), limits.seconds or None)
+                except Exception as error:
+                    response = _error(error, service)
+                seconds = time.perf_counter() - begun
+                service.metrics.requests.labels(path, str(response.status_code)).inc()
+                service.metrics.latency.labels(path).observe(seconds)
+                response.headers["x-request-id"] = name
+                LOG.info(
+                    json.dumps(
+                        {"request": name, "route": path, "status": response.status_code, "ms": round(1000 * seconds, 2)}
+                    )
+                )
+                return response
+
+            guarded.__doc__ = handler.__doc__
+            app.add_api_route(
+                path, guarded, methods=[method], name=handler.__name__, response_class=Response, **options
+            )
+            return handler
+
+        return decorate
+
+    @route("/search", "POST", "read", openapi_extra=_body(SearchBody, SearchAsked), responses=pages.FOUND)
+    async def search(request: Request, service: Service) -> Response:
+        """Find the nearest to one query or several: vectors as JSON, .npy or Arrow."""
+        Q, asked = asked_of(request, await body_of(request), SearchBody, SearchAsked)
+        return answer(request, await service.search(Q, asked), asked.items)
+
+    @route("/range", "POST", "read", openapi_extra=_body(RangeBody, RangeAsked), responses=pages.FOUND)
+    async def range_search(request: Request, service: Service) -> Response:
+        """Find all that is as near as a radius."""
+        Q, asked = asked_of(request, await body_of(request), RangeBody, RangeAsked)
+        return answer(request, await service.range_search(Q, asked), False)
+
+    @route("/items/{key:path}", "GET", "read", openapi_extra=pages.KEY, responses=pages.ITEM)
+    async def item(request: Request, service: Service) -> Response:
+        """The item of a key, or of an id."""
+        found = await service.in_turn(lambda: json_item(service.present, request.path_params["key"]))
+        if found is None:
+            raise _RefusedError(404, "not_found", "there is no such item")
+        return Response(found, media_type=JSON)
+
+    @route("/info", "GET", "read", responses=pages.INFO)
+    async def info(request: Request, service: Service) -> Response:
+        """What is in the index, and what may be asked."""
+        present = service.present
+        about = {"generation": present.generation, **present.stats(), "write": write, "version": __version__}
+        return JSONResponse(
+            {**about, "limits": {"queries": limits.queries, "k": limits.k, "body_bytes": limits.body_bytes}}
+        )
+
+    @route("/metrics", "GET", "read", responses=pages.METRICS)
+    async def metrics(request: Request, service: Service) -> Response:
+        """Counters, as Prometheus reads them."""
+        return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
+
+    @route("/healthz", "GET", None)
+    async def healthz(request: Request, service: Service) -> Response:
+        """Whether the process is alive."""
+        return JSONResponse({"status": "ok"})
+
+    @route("/readyz", "GET", None)
+    async def readyz(request: Request, service: Service) -> Response:
+        """Whether it can answer."""
+        return JSONResponse({"status": "ok", "generation": service.present.generation})
+
+    if write:
+
+        @route("/add", "POST", "write", openapi_extra=_body(AddBody), responses=pages.CHANGED)
+        async def add(request: Request, service: Service) -> Response:
+            """Add vectors, and their items where the index keeps any. They are on the disk when it answers."""
+            given = parsed(AddBody, await body_of(request))
+            _check_count(given.vectors, limits)
+            done = await service.change(
+                lambda index: index.add(_rows(given), given.ids, items=table_of_items(index, given.items))
+            )
+            return JSONResponse({"ids": done.tolist(), "generation": service.present.generation})
+
+        @route("/update", "POST", "write", openapi_extra=_body(AddBody), responses=pages.CHANGED)
+        async def update(request: Request, service: Service) -> Response:
+            """Replace vectors, and their items where these are given."""
+            given = parsed(AddBody, await body_of(request))
+            _check_count(given.vectors, limits)
+            await service.change(
+                lambda index: index.update(_rows(given), given.ids, items=table_of_items(index, given.items))
+            )
+            return JSONResponse({"updated": len(given.vectors), "generation": service.present.generation})
+
+        @route("/remove", "POST", "write", openapi_extra=_body(RemoveBody), responses=pages.CHANGED)
+        async def remove(request: Request, service: Service) -> Response:
+            """Remove vectors, all of them or, if one is not there, none."""
+            given = parsed(RemoveBody, await body_of(request))
+            _check_count(given.ids, limits)
+            await service.change(lambda index: index.remove(given.ids))
+            return JSONResponse({"removed": len(given.ids), "generation": service.present.generation})
+
+    @app.exception_handler(HTTPException)
+    async def _unknown(request: Request, error: HTTPException) -> Response:
+        return _shape(error.status_code, "http", str(error.detail), dict(error.headers or {}))
+
+    return app
+
+
+def _rows(given: AddBody) -> Any:
+    import numpy as np
+
+    if len({len(row) for row in given.vectors}) > 1:
+        raise InputError("vectors have different lengths; all must be as long as those of the index")
+    return np.array(given.vectors, np.float64).reshape(len(given.vectors), -1)
+
+
+def _check_count(values: list[Any], limits: Limits) -> None:
+    if len(values) > limits.queries:
+        raise InputError(f"{len(values)} vectors or ids, where a request may have {limits.queries}")
+
+
+def _check_token(tokens: Tokens, request: Request, right: Right) -> None:
+    allowed = tokens.allow(request.headers.get("authorization"), right)
+    if allowed is None:
+        headers = {"www-authenticate": "Bearer"}
+        raise _RefusedError(401, "unauthorized", "a bearer token is wanted, and this is none of them", headers)
+    if not allowed:
+        raise _RefusedError(403, "forbidden", "this token may read, not write")
+
+
+_STATUS: list[tuple[type[Exception], int, str]] = [
+    (InputError, 400, "input"),
+    (InputTypeError, 400, "input"),
+    (UnsupportedError, 400, "unsupported"),
+    (MissingDependencyError, 501, "missing_dependency"),
+    (FormatError, 500, "format"),
+    (LockedError, 503, "locked"),
+    (AntisparseError, 500, "storage"),
+]
+
+
+def _error(error: Exception, service: Service) -> Response:
+    """An error in the one shape that all have; what is no one's business is not in it."""
+    service.metrics.errors.labels(type(error).__name__).inc()
+    if isinstance(error, _RefusedError):
+        return _shape(error.status, error.code, str(error), error.headers)
+    if isinstance(error, BusyError):
+        return _shape(503, "busy", "there are too many requests; try again in a second", {"retry-after": "1"})
+    if isinstance(error, TimeoutError):
+        return _shape(503, "timeout", "the request took too long", {"retry-after": "1"})
+    for kind, status, code in _STATUS:
+        if isinstance(error, kind):
+            return _shape(status, code, str(error))
+    LOG.error(json.dumps({"error": type(error).__name__, "trace": "".join(traceback.format_tb(error.__traceback__))}))
+    return _shape(500, "internal", "something went wrong; the log has more")
+
+
+def _shape(status: int, code: str, message: str, headers: dict[str, str] | None = None) -> Response:
+    return JSONResponse({"error": {"code": code, "message": message[:1000]}}, status, headers=headers)
+
+
+def _body(whole: Any, beside: Any = None) -> dict[str, Any]:
+    """What OpenAPI says of a body: JSON, or vectors with the rest in the address."""
+    content: dict[str, Any] = {JSON: {"schema": whole.model_json_schema()}}
+    extra: dict[str, Any] = {"requestBody": {"required": True, "content": content}}
+    if beside is not None:
+        binary = {"schema": {"type": "string", "format": "binary"}}
+        content |= {NPY: binary, ARROW: binary}
+        schema = beside.model_json_schema()
+        extra["parameters"] = [
+            {"name": name, "in": "query", "required": False, "schema": one}
+            for name, one in schema["properties"].items()
+        ]
+    return extra

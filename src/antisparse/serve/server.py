@@ -1,0 +1,105 @@
+"""The service as a process: where it listens, what it says, and how it ends."""
+
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from antisparse._arrays import integer, nonnegative
+from antisparse.errors import InputError, MissingDependencyError, StorageError
+from antisparse.serve.limits import Limits
+from antisparse.serve.tokens import Tokens
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def serve(
+    index: Any,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    *,
+    write: bool = False,
+    tokens: Tokens | None = None,
+    limits: Limits | None = None,
+    follow: float = 1.0,
+    end: float = 10.0,
+    log: bool = True,
+) -> None:
+    """Serve an index until the process is told to end, by SIGTERM or Ctrl-C, which lets what runs end.
+
+    Parameters
+    ----------
+    index : Index or ShardedIndex
+    host : str
+        Where to listen: this machine alone by default. Anywhere else takes tokens.
+    port : int
+    write, tokens, limits, follow
+        As for `create_app`.
+    end : float
+        Seconds that requests have to end when the process is told to.
+    log : bool
+        A line of JSON for every request on standard error: its number, route, status and milliseconds.
+    """
+    try:
+        import uvicorn
+    except ImportError:
+        raise MissingDependencyError("a service needs uvicorn: pip install 'antisparse[serve]'") from None
+    from antisparse.serve.app import create_app
+
+    integer(port, "port", 0, 2**16)
+    check_host(host, tokens)
+    app = create_app(index, write=write, tokens=tokens, limits=limits, follow=follow)
+    if log:
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("%(message)s"))
+        logging.getLogger("antisparse.serve").handlers = [handler]
+        logging.getLogger("antisparse.serve").setLevel(logging.INFO)
+    config = uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=int(nonnegative(end, "end")) or None,
+        timeout_keep_alive=30,
+        h11_max_incomplete_event_size=64 << 10,
+    )
+
+    class Server(uvicorn.Server):
+        """One that says where it listens, ends when it is told to, and does not die of that."""
+
+        def _log_started_message(self, listeners: Any) -> None:
+            for listener in listeners:
+                host, port = listener.getsockname()[:2]
+                print(f"listening on http://{f'[{host}]' if ':' in host else host}:{port}", file=sys.stderr, flush=True)
+
+        @contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            """SIGTERM and SIGINT end it; whoever handled them before does so after it."""
+            if threading.current_thread() is not threading.main_thread():
+                yield
+                return
+            before = {name: signal.signal(name, self.handle_exit) for name in (signal.SIGTERM, signal.SIGINT)}
+            try:
+                yield
+            finally:
+                for name, handler in before.items():
+                    signal.signal(name, handler)
+
+    try:
+        Server(config).run()
+    except SystemExit:  # what uvicorn says when it cannot listen
+        raise StorageError(f"host = {host!r}, port = {port}: cannot listen there; choose another port") from None
+
+
+def check_host(host: str, tokens: Tokens | None) -> None:
+    """Raise if others could ask without a token."""
+    if host not in LOOPBACK and not tokens:
+        raise InputError(
+            f"host = {host!r}: whoever reaches it could ask; name a file of tokens (--token-file), or listen on "
+            "127.0.0.1"
+        )

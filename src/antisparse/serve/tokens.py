@@ -1,0 +1,65 @@
+"""Who may ask, and who may change: bearer tokens, compared in constant time."""
+
+import hmac
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from antisparse._files import read_file
+from antisparse.errors import FormatError, InputError
+
+Right = Literal["read", "write"]
+_MOST = 1 << 20
+_SHORTEST = 16
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The tokens that may read, and those that may write, which read as well. Without any, everyone may do both."""
+
+    read: tuple[str, ...] = field(default=(), repr=False)
+    write: tuple[str, ...] = field(default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        for token in (*self.read, *self.write):
+            if not isinstance(token, str) or len(token) < _SHORTEST or not token.isascii() or not token.isprintable():
+                raise InputError(f"tokens hold one that is no token; each has {_SHORTEST} letters, of ASCII, or more")
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Tokens":
+        """From a file of lines ``read TOKEN`` and ``write TOKEN``; empty ones and comments (#) do not count."""
+        found: dict[str, list[str]] = {"read": [], "write": []}
+        try:
+            lines = read_file(Path(path), _MOST).decode().splitlines()
+        except UnicodeDecodeError:
+            raise FormatError(f"{path} is not a text file of tokens") from None
+        for number, line in enumerate(lines, 1):
+            words = line.split()
+            if not words or words[0].startswith("#"):
+                continue
+            if len(words) != 2 or words[0] not in found:
+                raise FormatError(f"{path}, line {number}: it must be 'read TOKEN' or 'write TOKEN'")
+            found[words[0]].append(words[1])
+        if not any(found.values()):
+            raise FormatError(f"{path} holds no token")
+        try:
+            return cls(tuple(found["read"]), tuple(found["write"]))
+        except InputError as error:
+            raise FormatError(f"{path}: {error}") from None
+
+    def __bool__(self) -> bool:
+        return bool(self.read or self.write)
+
+    def allow(self, header: str | None, right: Right) -> bool | None:
+        """Whether a header of authorization has a right; None if it names no token that is known."""
+        if not self:
+            return True
+        kind, _, token = (header or "").partition(" ")
+        if kind.lower() != "bearer":
+            return None
+        given = token.strip().encode()
+        writes = [hmac.compare_digest(given, one.encode()) for one in self.write]  # all of them, whatever is found
+        reads = [hmac.compare_digest(given, one.encode()) for one in self.read]
+        if any(writes):
+            return True
+        return right == "read" if any(reads) else None
