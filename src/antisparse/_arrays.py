@@ -50,7 +50,16 @@ def shown(value: Any) -> str:
 
 def first_line(error: BaseException) -> str:
     """What another package says of an error, cut short, to be part of a message."""
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+    return without_secrets((str(error).splitlines() or [type(error).__name__])[0])[:200]
+
+
+def without_secrets(text: str) -> str:
+    """A text whose addresses have neither credentials nor parameters."""
+    return _PARAMETERS.sub(r"\1?...", _CREDENTIALS.sub(r"\1...@", text))
+
+
+_CREDENTIALS = re.compile(r"([a-z][a-z0-9+.-]*://)[^'\"]*@", re.IGNORECASE)
+_PARAMETERS = re.compile(r"([a-z][a-z0-9+.-]*://[^\s?'\"]*)\?[^\s'\"]*", re.IGNORECASE)
 
 
 class _Short(reprlib.Repr):
@@ -359,8 +368,8 @@ def folder_of(value: Any, name: str = "path") -> Path:
     path = path_of(value, name)
     if isinstance(value, str) and "://" in value:
         raise InputError(
-            f"{name} = {shown(value)} is an address, where a folder is wanted; make an index in a folder or in memory, "
-            "and write it there by index.save(address)"
+            f"{name} = {shown(without_secrets(value))} is an address, where a folder is wanted; make an index in a "
+            "folder or in memory, and write it there by index.save(address)"
         )
     if _ADDRESS_AS_PATH.match(str(path)):
         raise InputError(f"{name} = {shown(str(path))} is an address that was made a Path; pass it as text")

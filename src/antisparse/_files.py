@@ -85,17 +85,21 @@ def _give_up(temporary: Path, path: Path, error: BaseException) -> None:
 
 def link_file(source: Path, target: Path) -> None:
     """Give a file another name, or, where files have but one, copy it. FileNotFoundError if there is none."""
+    temporary = _temporary(target)
     try:
-        try:
-            os.link(source, target, follow_symlinks=False)
-        except FileExistsError:  # left by one who did not come to its end, or the same: it is named by its content
-            discard(target)
-            os.link(source, target, follow_symlinks=False)
+        os.link(source, temporary, follow_symlinks=False)
     except FileNotFoundError:
         raise
     except OSError:
         with open_regular(source) as (file, _):
             write_file(target, iter(lambda: file.read(_PART), b""))
+        return
+    try:
+        os.replace(temporary, target)  # one that is there is the same, or was left by one who did not come to its end
+        discard(temporary)  # which stays if both are one file already
+    except BaseException as error:
+        _give_up(temporary, target, error)
+        raise
 
 
 def sync_file(path: Path) -> None:

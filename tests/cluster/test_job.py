@@ -89,6 +89,10 @@ class Stops(Exception):
     pass
 
 
+def fails(*arguments: Any, **options: Any) -> None:
+    raise Stops
+
+
 @pytest.mark.parametrize("key", [None, "key"])
 def test_a_driver_that_stops_anywhere_goes_on_where_it_was(
     lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str | None
@@ -170,22 +174,24 @@ def test_a_build_that_is_done_is_done(lake: Path, tmp_path: Path) -> None:
 def test_another_build_that_was_begun_is_not_taken_for_this_one(
     lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(*arguments: Any, **options: Any) -> None:
-        raise Stops
-
     with monkeypatch.context() as patch:
         patch.setattr("antisparse.cluster.job.stage", fails)
         with pytest.raises(Stops):
             build(lake, tmp_path / "index", codec=codec(), engine=map)
     with pytest.raises(InputError, match="a build of other files, or with other arguments, was begun there"):
         build(lake, tmp_path / "index", codec=codec(9), engine=map)
-    note = next((tmp_path / "index" / "staged").glob("note-*.json"))
-    unit = TableFiles.of(lake, "source").units(1 << 20)[0]
-    from antisparse.cluster.job import _digest
 
-    (note.parent / f"{note.stem}-{_digest(unit.to_dict())}.json").write_bytes(b"{")
-    with pytest.raises(FormatError, match="is damaged; remove it"):
-        build(lake, tmp_path / "index", codec=codec(), engine=map)
+    def one_unit(task: Callable[[Any], Any], values: Sequence[Any]) -> Iterator[Any]:
+        yield task(values[0])
+        raise Stops
+
+    with pytest.raises(Stops):
+        build(lake, tmp_path / "index", codec=codec(), engine=one_unit)
+    (note,) = (tmp_path / "index" / "staged").glob("note-*.json")
+    for wrong in (b"{", b"{}", b"3"):
+        note.write_bytes(wrong)
+        with pytest.raises(FormatError, match="is damaged; remove it"):
+            build(lake, tmp_path / "index", codec=codec(), engine=map)
 
 
 def test_a_file_that_changes_meanwhile_is_an_error(lake: Path, tmp_path: Path) -> None:
@@ -229,6 +235,11 @@ def test_bad_rows_are_named_by_their_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="source has no rows"):
         build(tmp_path / "empty.parquet", tmp_path / "index2", engine=map)
     assert not (tmp_path / "index2").exists()
+    with pytest.raises(InputError, match="lies in the folder of the source"):
+        build(tmp_path / "lake", tmp_path / "lake" / "index", codec=codec(), engine=map)
+    (tmp_path / "there").mkdir()
+    with pytest.raises(InputError, match="it exists already, and is no index"):
+        build(tmp_path / "lake", tmp_path / "there", codec=codec(), engine=map)
 
 
 def test_partitions_and_other_formats(lake: Path, tmp_path: Path) -> None:
@@ -295,6 +306,14 @@ def test_a_build_in_an_object_store(lake: Path, one: Path, tmp_path: Path, monke
         assert build(lake, address, codec=codec(), unit_rows=UNIT, engine=map).resumed == built.segments
         with pytest.raises(InputError, match="it exists already"):
             build(lake, address, codec=codec(9), engine=map)
+        # One who dies before there is an index leaves nothing that another build could be taken for.
+        with monkeypatch.context() as patch:
+            patch.setattr(Index, "save", fails)
+            with pytest.raises(Stops):
+                build(lake, address + "3", codec=codec(9), engine=map)
+        build(lake / "part-0.parquet", address + "3", codec=codec(), engine=map)
+        with pytest.raises(InputError, match=r"it exists already \(an index\)"):
+            build(lake, address + "3", codec=codec(9), engine=map)
         # The commands that read take addresses, and copy writes to them.
         np.save(tmp_path / "q.npy", Q)
         assert main(["search", address, str(tmp_path / "q.npy"), "-k", "2"]) == 0

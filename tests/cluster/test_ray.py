@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -17,7 +18,7 @@ import numpy as np
 import pytest
 from lake import assert_equal_answers, assert_equal_indexes, codec, vectors, write_lake
 
-from antisparse import ClusterError, FormatError, Index, InputError, InputTypeError
+from antisparse import ClusterError, FormatError, Index, InputError, InputTypeError, StorageError, UnsupportedError
 from antisparse.cli import main
 from antisparse.cluster import RayEngine, ShardedIndex, build
 from antisparse.index import commit, stage
@@ -181,6 +182,10 @@ def test_errors_of_tasks_are_as_they_were_raised(cluster: Cluster, lake: Path, t
         list(RayEngine(max_retries=1)(fails, [4]))
     with pytest.raises(InputError, match="in_flight"):
         RayEngine(in_flight=0)
+    with pytest.raises(InputTypeError, match="address must be text"):
+        RayEngine(5)
+    with pytest.raises(ClusterError, match="a task takes 64 CPUs, and no machine"):
+        list(RayEngine(cpus=64)(fails, [1]))
 
 
 def test_tasks_are_in_flight_a_few_at_a_time(cluster: Cluster, tmp_path: Path) -> None:
@@ -237,14 +242,66 @@ def test_shards_answer_as_one_process_does(cluster: Cluster, one: Path) -> None:
             sharded.codes(["none"])
         with pytest.raises(InputError, match="Q contains NaN"):
             sharded.search(Q * np.nan)
-    with pytest.raises(ClusterError, match="the index is closed"):
-        sharded.search(Q)
+        another = ShardedIndex(one, shards=1, cpus=0.2)
+        another.close()
+        assert equal(sharded.search(Q[:2], 3), index.search(Q[:2], 3))
+        with pytest.raises(UnsupportedError, match="shards are not pickled"):
+            pickle.dumps(sharded)
+    for deed in (lambda: sharded.search(Q), sharded.refresh):
+        with pytest.raises(ClusterError, match="the index is closed"):
+            deed()
     with pytest.raises(FormatError, match="is not an index"):
         ShardedIndex(one.parent)
+    with pytest.raises(ClusterError, match="a shard takes 50 CPUs, and no machine of the cluster has more than 1"):
+        ShardedIndex(one, shards=1, cpus=50)
     with pytest.raises(
-        ClusterError, match=r"did not answer within 2 seconds; the cluster may be too small for 1 shards"
+        ClusterError, match="did not answer within 2 seconds; the cluster may be too small for 9 shards"
     ):
-        ShardedIndex(one, shards=1, cpus=50, timeout=2)
+        ShardedIndex(one, shards=9, cpus=1, timeout=2)
+    with pytest.raises(InputTypeError, match="address must be text"):
+        ShardedIndex(one, address=5)
+
+
+def test_shards_that_do_not_come_back(cluster: Cluster, one: Path) -> None:
+    with ShardedIndex(one, shards=2, cpus=0.2, timeout=3) as sharded:
+        ray.kill(sharded._shards[0])
+        begun = time.monotonic()
+        with pytest.raises(ClusterError, match="shard 0 did not come back within 3 seconds"):
+            sharded.search(Q)
+        assert time.monotonic() - begun < 10
+        stop = threading.Timer(0.5, sharded.close)
+        stop.start()
+        with pytest.raises(ClusterError, match="closed"):
+            sharded.search(Q)
+        stop.join()
+
+
+def test_a_refresh_beside_a_writer_that_compacts(cluster: Cluster, tmp_path: Path) -> None:
+    path, X = tmp_path / "index", vectors(2000, 3)
+    with Index.create(path, codec()) as index:
+        index.add(X)
+        with ShardedIndex(path, shards=2, cpus=0.2) as sharded:
+            stop, errors = threading.Event(), []
+
+            def write() -> None:
+                while not stop.is_set():
+                    index.add(X[:50])
+                    index.compact()
+
+            thread = threading.Thread(target=write)
+            thread.start()
+            try:
+                for _ in range(60):
+                    try:
+                        sharded.refresh()
+                    except StorageError as error:  # it changes faster than it can be opened
+                        errors.append(error)
+            finally:
+                stop.set()
+                thread.join()
+            assert len(errors) < 5
+            sharded.refresh()
+            assert equal(sharded.search(Q, 10), index.search(Q, 10))
 
 
 def test_the_examples_of_the_page(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import METRICS, NAMES, POOL, QUERIES, Model, assert_same, searches
 
-from antisparse import Index, InputError, UnsupportedError
+from antisparse import Index, InputError, InputTypeError, UnsupportedError
 from antisparse.cluster.assignment import assigned, segment_bytes
 from antisparse.cluster.shard import Shard, UnknownStateError
 from antisparse.cluster.sharded_state import ShardedState
@@ -160,6 +160,9 @@ def test_what_cannot_be_asked_is_said_by_shards_too(tmp_path: Path) -> None:
         sharded.search(QUERIES, method="hamming")
     with pytest.raises(InputError, match="Q contains NaN"):
         sharded.search(QUERIES * np.nan)
+    for wrong in ((i for i in range(3)), [[1]], np.zeros(3)):
+        with pytest.raises(InputTypeError, match="filter must be"):
+            sharded.search(QUERIES, filter=wrong)
     with pytest.raises(InputError, match="Q has 2 columns"):
         sharded.search(QUERIES[:, :2])
     with pytest.raises(UnsupportedError, match="keeps no items"):

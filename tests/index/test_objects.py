@@ -124,8 +124,8 @@ def test_what_is_staged_and_committed_there_is_there(address: str, keeps: str | 
     check_holds(Index.open(address, verify=True), model)
     # What was staged twice is forgotten, and goes when it is old.
     assert len(names(address)) == len(remote_manifest(Objects(address))[0].files()) + 1 + (1 if keeps is None else 2)
-    time.sleep(1.1)  # the server tells seconds
-    commit(address, [], keep=0)
+    time.sleep(1.1)  # the server tells seconds, and its clock counts: that of the newest object
+    commit(address, [staged(address, model, POOL[:3], [900, 901, 902])], keep=0)
     assert names(address) == {*remote_manifest(Objects(address))[0].files(), NAME}
     check_holds(Index.open(address, verify=True), model)
 
@@ -173,19 +173,43 @@ def test_ids_may_overlap_and_keys_are_committed_once(address: str) -> None:
 def test_what_was_staged_long_ago_is_not_committed(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another may be about to remove it, and says so in the manifest before it does."""
     model = made(address)
-    held = model.copy()
-    old = staged(address, model, POOL[:5], np.arange(5))
+    old = staged(address, model.copy(), POOL[:5], np.arange(5))
     time.sleep(1.1)
+    new = staged(address, model, POOL[10:12], [10, 11])
     with monkeypatch.context() as patch:  # who marks it, and dies before it is removed
         patch.setattr(Objects, "discard", lambda self, names: None)
-        commit(address, [], keep=0)
+        commit(address, [new], keep=0)
     with pytest.raises(InputError, match="was staged long ago and may be gone; stage it anew"):
         commit(address, [old])
-    check_holds(Index.open(address), held)
+    check_holds(Index.open(address), model)
     commit(address, [staged(address, model, POOL[:5], np.arange(5))])
     check_holds(Index.open(address, verify=True), model)
     commit(address, [], keep=0)
     assert old["codes"]["file"] not in names(address)
+
+
+def test_a_clock_that_is_wrong_does_no_harm(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = made(address)
+    for hours in (0, 1000, -1000):
+        first = staged(address, model, POOL[:2], len(model.rows) + np.arange(2))
+        waiting = staged(address, model, POOL[2:4], len(model.rows) + np.arange(2))
+        with monkeypatch.context() as patch:
+            patch.setattr(time, "time", lambda hours=hours: time.time_ns() / 1e9 + 3600 * hours)
+            commit(address, [first])
+        commit(address, [waiting])
+    check_holds(Index.open(address, verify=True), model)
+
+
+def test_verifying_looks_at_the_store_too(address: str) -> None:
+    model = made(address)
+    entry = staged(address, model, POOL, np.arange(len(POOL)))
+    commit(address, [entry])
+    with Index.open(address, verify=True) as index:
+        Objects(address).discard([entry["codes"]["file"]])
+        check_holds(Index.open(address), model)  # from the cache
+        for deed in (index.verify, lambda: Index.open(address, verify=True)):
+            with pytest.raises(FormatError, match="is missing, or cut: the index is damaged"):
+                deed()
 
 
 def test_of_two_who_commit_at_once_one_wins_and_nothing_is_lost(address: str) -> None:
@@ -420,6 +444,11 @@ def test_an_index_at_an_address_is_read_only(address: str) -> None:
     ("wrong", "message"),
     [
         ("s3://key:secret@bucket/x", "path holds credentials"),
+        ("s3://key:a/secret@bucket/x", "path holds credentials"),
+        ("abfss://key:secret@bucket/x", "path holds credentials"),
+        ("https://host/x?sig=secret", "begin with s3"),
+        ("s3://bucket/x?sig=secret", "must be an address such as"),
+        ("s3://bucket/%2e%2e/x", "must be an address such as"),
         ("ftp://bucket/x", "begin with s3"),
         ("s3://bucket/x?region=1", "must be an address such as"),
         ("s3://", "must be an address such as"),

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
-from models import NAMES, POOL, Model, check_holds, check_search, forked_threads, forks
+from models import NAMES, POOL, Model, check_holds, check_search, fitted, forked_threads, forks
 from test_crash import CRASHES, KINDS, FailingOS, strays
 
 from antisparse import FormatError, Index, InputError, InputTypeError, LockedError, MissingFileError, StorageError
@@ -158,6 +159,47 @@ def test_keys_are_committed_once(tmp_path: Path) -> None:
     refused(path, [same_keys], InputError, "entries have a key that is there already", model)
     with pytest.raises(InputError, match="X has a key twice"):
         stage(path, model.table(POOL[:2], np.array([70, 70]), codes[:2]), [70, 71])
+
+
+def test_segments_with_equal_items_have_files_of_their_own(tmp_path: Path) -> None:
+    """What one commit takes is not taken away from the other, nor from readers."""
+    schema = pa.schema([("lang", pa.string())])
+    path = tmp_path / "index"
+    Index.create(path, fitted("signs"), items=schema).close()
+    same, other = (pa.table({"lang": [lang] * 10}, schema) for lang in ("en", "de"))
+    entries = [stage(path, POOL[:10], np.arange(10 * n, 10 * n + 10), items=same) for n in range(3)]
+    for entry in entries:
+        commit(path, [entry])
+        assert len(Index.open(path, read_only=True, verify=True)) == entry["highest"] + 1
+    # The same vectors and ids with other items are not what was committed.
+    changed = stage(path, POOL[:10], np.arange(10), items=other)
+    assert changed["codes"] == entries[0]["codes"] and changed["items"] != entries[0]["items"]
+    with pytest.raises(InputError, match="entries have id 0, which is there already"):
+        commit(path, [changed])
+    with pytest.raises(InputError, match="entries has 50 twice"):
+        commit(path, [stage(path, POOL[:10], np.arange(50, 60), items=items) for items in (same, other)])
+    with Index.open(path, verify=True) as index:
+        assert index.items().column("lang").to_pylist() == ["en"] * 30
+
+
+def test_a_file_that_is_committed_is_never_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second link to it replaces it in one step, whatever fails."""
+    target, source = tmp_path / "target", tmp_path / "source"
+    target.write_bytes(b"x")
+    source.write_bytes(b"x")
+    seen = []
+    replace = os.replace
+
+    def looking(one: Any, other: Any) -> None:
+        seen.append(target.exists())
+        replace(one, other)
+        seen.append(target.exists())
+
+    monkeypatch.setattr(files.os, "replace", looking)
+    for _ in range(2):
+        files.link_file(source, target)
+        assert sorted(os.listdir(tmp_path)) == ["source", "target"]
+    assert seen == [True] * 4
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import finite, path_of, renamed
+from antisparse._arrays import finite, path_of, renamed, without_secrets
 from antisparse._files import open_regular
 from antisparse._progress import bar as progress_bar
 from antisparse.errors import FormatError, InputError, InputTypeError, MissingDependencyError, UnsupportedError
@@ -68,8 +68,8 @@ def changing(path: Path | str, threads: int | None = None, model: Any = None) ->
     """An index open for writing. Ctrl-C leaves it as it was, unless it comes too late: the message says which."""
     if isinstance(path, str):
         raise UnsupportedError(
-            f"INDEX {path} is in an object store, where it is read only; change a copy in a folder (antisparse copy), "
-            "and copy it to another address"
+            f"INDEX {without_secrets(path)} is in an object store, where it is read only; change a copy in a folder "
+            "(antisparse copy), and copy it to another address"
         )
     with open_index(path, read_only=False, threads=threads, model=model) as index:
         from antisparse.index.manifest import read_manifest  # as in open_index, not before it is needed

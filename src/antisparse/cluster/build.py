@@ -1,6 +1,5 @@
 """Building an index by many machines: the driver plans, tasks encode and stage, one commit (docs/cluster.md)."""
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -8,19 +7,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from antisparse._arrays import boolean, folder_of, integer, optional_name, shown, texts
 from antisparse._progress import bar
 from antisparse.cluster.engine import RayEngine
 from antisparse.cluster.job import Done, Job, finished, job_name, learn, stage_unit
 from antisparse.codec.codec import Codec, codec_of
-from antisparse.errors import InputError, InputTypeError
+from antisparse.errors import FormatError, InputError, InputTypeError, StorageError
 from antisparse.index import Index
 from antisparse.index.build import Learning, appearing
 from antisparse.index.item_schema import ItemSchema
 from antisparse.index.objects import is_address
 from antisparse.index.snapshot import Snapshot
 from antisparse.index.staged import StagedEntry
-from antisparse.index.staged_folder import FolderStaging
 from antisparse.index.staging import WEEK, staging_of
 from antisparse.index.store import MemoryStore
 from antisparse.index.table_files import TableFiles, Unit
@@ -117,6 +117,10 @@ def build(
     learning = Learning(n_bytes, metric, cells, symbols, effort, dimensions, train, seed)
     given = None if codec is None else codec_of(codec, None)
     files = TableFiles.of(source, "source")
+    if files.base is not None and place.startswith(files.base + "/"):
+        raise InputError(
+            f"path = {place!r} lies in the folder of the source, of which it would be a part; choose another"
+        )
     units = files.units(integer(unit_rows, "unit_rows", 1))
     if not units:
         raise InputError("source has no rows; an index is learned from vectors")
@@ -124,7 +128,7 @@ def build(
     column = vector_column(arrow_schema, optional_name(vector, "vector"))
     kept = () if columns is None else texts(columns, "columns")
     schema = None if key is None and not kept else ItemSchema.of(arrow_schema, key, kept, column)
-    how = {name: shown(value) for name, value in vars(learning).items()} if given is None else given.digest
+    how = given.digest if given is not None else {name: _spelled(one) for name, one in vars(learning).items()}
     name = job_name(units, column, schema, how)
     job = Job(place, files, arrow_schema, column, schema, name, integer(n_threads, "n_threads", 1))
     with _running(engine) as run:
@@ -134,6 +138,11 @@ def build(
                     given = _learned(run(partial(learn, job, units), [learning]))
             _begin(job, given)
         return _finish(job, units, run, progress)
+
+
+def _spelled(value: Any) -> str:
+    """An argument as part of a name: numbers of numpy are those of Python."""
+    return shown(value.item() if isinstance(value, np.generic) else value)
 
 
 def _learned(results: Any) -> Codec:
@@ -157,24 +166,28 @@ def _begun(job: Job) -> bool:
     staging = staging_of(job.path)
     if not staging.exists():
         return False
-    manifest = staging.manifest()
-    if job.name in manifest.commits or job.note in staging.notes():
+    try:
+        manifest = staging.manifest()
+    except FormatError as error:
+        raise InputError(f"path = {job.path!r}: it exists already, and is no index ({error})") from None
+    if {job.name, job.begun} & set(manifest.commits):
         return True
     what = "a build of other files, or with other arguments, was begun there" if not manifest.segments else "an index"
     raise InputError(f"path = {job.path!r}: it exists already ({what}); remove it first, or choose another name")
 
 
 def _begin(job: Job, codec: Codec) -> None:
-    """Make an index without vectors, and note which job it is for: both, or neither."""
-    empty = Snapshot(Searcher(codec), schema=job.schema)
-    note = json.dumps({"job": job.name}).encode()
-    if is_address(job.path):
-        staging_of(job.path).write_note(job.note, note)  # before the manifest, without which there is no index
-        Index(MemoryStore(), empty, None, None).save(job.path)
-        return
-    with appearing(Path(job.path)) as folder:
-        Index(MemoryStore(), empty, None, None).save(folder)
-        FolderStaging(folder).write_note(job.note, note)
+    """Make an index without vectors, whose manifest says which job it is for."""
+    empty = Index(MemoryStore(), Snapshot(Searcher(codec), schema=job.schema, commits=(job.begun,)), None, None)
+    try:
+        if is_address(job.path):
+            empty.save(job.path)
+        else:
+            with appearing(Path(job.path)) as folder:
+                empty.save(folder)
+    except (InputError, StorageError):
+        if not _begun(job):  # by another driver, meanwhile
+            raise
 
 
 def _finish(job: Job, units: list[Unit], run: Engine, progress: bool) -> Built:
@@ -192,7 +205,7 @@ def _finish(job: Job, units: list[Unit], run: Engine, progress: bool) -> Built:
                 done.append(one)
                 advance(one.unit.rows, f"{len(done)}/{len(units)} units")
         staging.commit([StagedEntry.of(one.entry) for one in done], WEEK, job.name)
-    staging.discard([job.note, *map(job.unit_note, units)])
+    staging.discard(map(job.unit_note, units))
     return Built(job.path, total, len(units), resumed, staging.loader.codec(manifest.codec))
 
 

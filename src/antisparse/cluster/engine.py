@@ -1,12 +1,13 @@
 """Ray as the engine of builds: tasks that are run again where machines or workers die, a bounded number at a time."""
 
 import logging
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from antisparse._arrays import integer, nonnegative, optional_name
-from antisparse.errors import AntisparseError, ClusterError, MissingDependencyError, StorageError
+from antisparse._arrays import integer, nonnegative, shown
+from antisparse.errors import AntisparseError, ClusterError, InputTypeError, MissingDependencyError, StorageError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -45,11 +46,10 @@ class RayEngine:
     def __init__(
         self, address: str | None = None, *, cpus: float = 1, max_retries: int = _RETRIES, in_flight: int | None = None
     ) -> None:
-        self.address = optional_name(address, "address")
         self.cpus = nonnegative(cpus, "cpus")
         self.max_retries = integer(max_retries, "max_retries", 0)
         self.in_flight = None if in_flight is None else integer(in_flight, "in_flight", 1)
-        self._connection = Connection(self.address)
+        self._connection = Connection(address)
 
     def __enter__(self) -> Self:
         self._connection.open()
@@ -63,6 +63,7 @@ class RayEngine:
         ray = ray_module()
         options: dict[str, Any] = {"num_cpus": self.cpus, "scheduling_strategy": "SPREAD"}
         with self._connection:
+            check_room(self.cpus, "a task")
             remote = ray.remote(max_retries=self.max_retries, retry_exceptions=[StorageError], **options)(_run)
             shared = ray.put(task)  # once, not with every value
             most = self.in_flight or max(1, int(_AHEAD * ray.cluster_resources().get("CPU", 1) / max(self.cpus, 0.1)))
@@ -85,31 +86,37 @@ def _run(task: Callable[[T], R], value: T) -> R:
 
 
 class Connection:
-    """A connection to a cluster, made unless there is one, and then closed at the end of the outermost block."""
+    """A connection of this process to a cluster: made unless there is one, and then closed by the last who needs it."""
+
+    _mutex = threading.Lock()
+    _users = 0  # of the one that was made here
+    _own = False
 
     def __init__(self, address: str | None) -> None:
+        if address is not None and not isinstance(address, str):
+            raise InputTypeError(f"address must be text, such as 'ray://host:10001', not {shown(address)}")
         self.address = address
-        self._depth = 0
-        self._own = False
 
     def open(self) -> None:
         """Connect."""
         ray = ray_module()
-        if self._depth == 0 and not ray.is_initialized():
-            try:
+        with Connection._mutex:
+            if not ray.is_initialized():
                 here = {"include_dashboard": False} if self.address is None else {"address": self.address}
-                ray.init(log_to_driver=False, logging_level=logging.WARNING, **here)
-            except Exception as error:  # of Ray, which has many
-                raise ClusterError(f"address = {self.address!r}: the cluster cannot be reached: {error}") from None
-            self._own = True
-        self._depth += 1
+                try:
+                    ray.init(log_to_driver=False, logging_level=logging.WARNING, **here)
+                except Exception as error:  # of Ray, which has many
+                    raise ClusterError(f"address = {self.address!r}: the cluster cannot be reached: {error}") from None
+                Connection._own, Connection._users = True, 0
+            Connection._users += 1
 
     def close(self) -> None:
-        """Disconnect, if it was this that connected."""
-        self._depth -= 1
-        if self._depth == 0 and self._own:
-            self._own = False
-            ray_module().shutdown()
+        """Disconnect, if it was made here and no one else needs it."""
+        with Connection._mutex:
+            Connection._users -= 1
+            if Connection._users <= 0 and Connection._own:
+                Connection._own = False
+                ray_module().shutdown()
 
     def __enter__(self) -> Self:
         self.open()
@@ -119,6 +126,13 @@ class Connection:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def check_room(cpus: float, what: str) -> None:
+    """Raise if no machine has so many CPUs: it would wait for ever."""
+    most = max([0.0, *(node["Resources"].get("CPU", 0.0) for node in ray_module().nodes() if node["Alive"])])
+    if cpus > most:
+        raise ClusterError(f"{what} takes {cpus:g} CPUs, and no machine of the cluster has more than {most:g}")
 
 
 def result_of(reference: Any, timeout: float | None = None) -> Any:

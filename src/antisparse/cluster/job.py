@@ -50,9 +50,9 @@ class Job:
     n_threads: int
 
     @property
-    def note(self) -> str:
-        """The note that says that this job was begun here."""
-        return f"note-{self.name}.json"
+    def begun(self) -> str:
+        """What the manifest has among its commits when this job was begun there."""
+        return _digest([self.name, "begun"])
 
     def unit_note(self, unit: Unit) -> str:
         """The note that says that a unit is done."""

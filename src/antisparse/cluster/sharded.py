@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
@@ -13,10 +14,10 @@ import numpy as np
 
 from antisparse._arrays import boolean, folder_of, integer, nonnegative
 from antisparse.cluster.assignment import assigned
-from antisparse.cluster.engine import Connection, first, ray_module
+from antisparse.cluster.engine import Connection, check_room, first, ray_module
 from antisparse.cluster.shard import Shard, UnknownStateError
 from antisparse.cluster.sharded_state import ShardedState
-from antisparse.errors import AntisparseError, ClusterError
+from antisparse.errors import AntisparseError, ClusterError, FormatError, StorageError, UnsupportedError
 from antisparse.index.manifest import Manifest
 from antisparse.index.objects import is_address
 from antisparse.index.reader import Reader
@@ -27,14 +28,15 @@ from antisparse.scan.search import Searcher
 _CONCURRENT = 8  # questions that a shard answers at a time
 _INLINE = 1 << 16  # bytes of a question that travel with the call, not apart
 _PAUSE = 0.1  # seconds between two looks whether a shard is back
+_TRIES = 20
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """A state by its name, and the part of it that each shard has."""
+    """A state by its name, the shards that have it, and the part of it that each has."""
 
     name: str
-    manifest: Manifest
+    shards: list[Any]
     parts: list[Manifest]
 
 
@@ -87,8 +89,7 @@ class ShardedIndex(Reader):
         self.n_threads = max(1, int(cpus)) if n_threads is None else integer(n_threads, "n_threads", 1)
         self.timeout = nonnegative(timeout, "timeout")
         self._place = staging_of(self.path)
-        manifest = self._place.manifest()
-        self._model = TextModel.of(model, manifest.model)
+        self._model = TextModel.of(model, self._place.manifest().model)
         self._mutex = threading.Lock()
         self._connection = Connection(address)
         self._shards: list[Any] = []
@@ -96,10 +97,11 @@ class ShardedIndex(Reader):
         self._connection.open()
         self._open = True
         try:
+            check_room(cpus, "a shard")
             options = {"num_cpus": cpus, "max_restarts": -1, "max_task_retries": 0, "scheduling_strategy": "SPREAD"}
             made = ray_module().remote(max_concurrency=_CONCURRENT, **options)(Shard)
             self._shards = [made.remote(self.path, boolean(memory, "memory")) for _ in range(count)]
-            self._present, self._parts = self._prepared(manifest, [])
+            self._present, self._parts = self._newest([])
         except BaseException:
             self.close()
             raise
@@ -110,6 +112,9 @@ class ShardedIndex(Reader):
 
     def __repr__(self) -> str:
         return f"ShardedIndex({len(self):,} vectors, {self.codec!r}, {self.path!r}, {len(self._shards)} shards)"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise UnsupportedError("shards are not pickled; send the path of their index")
 
     def __enter__(self) -> Self:
         return self
@@ -122,7 +127,8 @@ class ShardedIndex(Reader):
         with self._mutex:
             shards, self._shards = self._shards, []
             for shard in shards:
-                ray_module().kill(shard)
+                with suppress(Exception):  # the cluster may be gone
+                    ray_module().kill(shard)
             if self._open:
                 self._open = False
                 self._connection.close()
@@ -130,77 +136,109 @@ class ShardedIndex(Reader):
     def refresh(self) -> None:
         """See what was written since: all shards have the new state before the first question is asked of it."""
         with self._mutex:
+            if not self._shards:
+                raise ClusterError("the index is closed; open it again")
+            if self._place.manifest() != self._present.manifest:
+                self._present, self._parts = self._newest(self._parts)
+
+    def _newest(self, before: Sequence[Manifest]) -> tuple[ShardedState, list[Manifest]]:
+        """The state that the manifest names, which all shards have."""
+        for _ in range(_TRIES):
             manifest = self._place.manifest()
-            if manifest != self._present.manifest:
-                self._present, self._parts = self._prepared(manifest, self._parts)
+            try:
+                return self._prepared(manifest, before)
+            except FileNotFoundError as error:
+                # A writer may have replaced the manifest, and removed the files of the old one, since it was read.
+                if self._place.manifest() == manifest:
+                    raise FormatError(f"{error.filename} is missing: the index is damaged") from None
+        raise StorageError(f"{self.path} changes faster than it can be opened; try again")
 
     def _prepared(self, manifest: Manifest, before: Sequence[Manifest]) -> tuple[ShardedState, list[Manifest]]:
-        """A state that all shards have."""
-        parts = assigned(manifest, len(self._shards), before)
-        asked = _Asked(blake2b(manifest.dumps(), digest_size=16).hexdigest(), manifest, parts)
+        """A state that all shards have; FileNotFoundError if its files are gone."""
+        shards = self._shards
+        parts = assigned(manifest, len(shards), before)
+        asked = _Asked(blake2b(manifest.dumps(), digest_size=16).hexdigest(), shards, parts)
         deadline = time.monotonic() + self.timeout
-        calls = [shard.prepare.remote(asked.name, part) for shard, part in zip(self._shards, parts, strict=True)]
-        for number, call in enumerate(calls):
-            try:
-                self._result(call, number, deadline)
-            except _LostError:
-                self._again(number, asked, deadline)
         searcher = Searcher(self._place.loader.codec(manifest.codec))
         schema = self._place.loader.schema(manifest)
+        calls = [_called(shard.prepare, asked.name, part) for shard, part in zip(shards, parts, strict=True)]
+        for number, found in enumerate([self._outcome(call, number, deadline) for number, call in enumerate(calls)]):
+            if isinstance(found, _LostError):
+                self._again(number, asked, deadline)
+            elif isinstance(found, Exception):
+                raise found
         return ShardedState(searcher, manifest, schema, manifest.model, partial(self._ask, asked)), parts
 
     def _ask(self, asked: _Asked, question: str, *arguments: Any) -> list[Any]:
         """What all shards say to a question about a state; one that was lost is asked once more."""
-        shards, deadline = self._shards, time.monotonic() + self.timeout
-        if not shards:
+        if not self._shards:
             raise ClusterError("the index is closed; open it again")
+        deadline = time.monotonic() + self.timeout
         given: Any = arguments
-        if sum(getattr(one, "nbytes", 0) for one in arguments if isinstance(one, np.ndarray)) > _INLINE:
+        if sum(one.nbytes for one in arguments if isinstance(one, np.ndarray)) > _INLINE:
             given = ray_module().put(arguments)  # once for all shards
-        calls = [shard.ask.remote(asked.name, question, given) for shard in shards]
-        answers = []
-        for number, call in enumerate(calls):
-            try:
-                answers.append(self._result(call, number, deadline))
-            except (_LostError, UnknownStateError):
-                self._again(number, asked, deadline)
+        calls = [_called(shard.ask, asked.name, question, given) for shard in asked.shards]
+        answers = [
+            self._outcome(call, number, deadline) for number, call in enumerate(calls)
+        ]  # all, before any is raised
+        for number, found in enumerate(answers):
+            if isinstance(found, _LostError | UnknownStateError):
                 try:
-                    again = shards[number].ask.remote(asked.name, question, given)
-                    answers.append(self._result(again, number, deadline))
-                except (_LostError, UnknownStateError) as error:
-                    raise ClusterError(f"shard {number} was lost twice while it answered: {error}") from None
+                    self._again(number, asked, deadline)
+                except FileNotFoundError as error:
+                    raise ClusterError(
+                        f"shard {number} was started anew, and a file of its state is gone since ({error.filename}); "
+                        "call refresh()"
+                    ) from None
+                again = _called(asked.shards[number].ask, asked.name, question, given)
+                answers[number] = found = self._outcome(again, number, deadline)
+                if isinstance(found, _LostError | UnknownStateError):
+                    raise ClusterError(f"shard {number} was lost twice while it answered: {found}")
+            if isinstance(found, Exception):
+                raise found
         return answers
 
     def _again(self, number: int, asked: _Asked, deadline: float) -> None:
-        """Wait until a shard is back, and has a state."""
+        """Wait until a shard is back, and has a state; FileNotFoundError if the files of it are gone."""
         while True:
-            try:
-                self._result(self._shards[number].prepare.remote(asked.name, asked.parts[number]), number, deadline)
+            call = _called(asked.shards[number].prepare, asked.name, asked.parts[number])
+            found = self._outcome(call, number, deadline)
+            if not isinstance(found, Exception):
                 return
-            except _LostError:
-                time.sleep(_PAUSE)
-            except FileNotFoundError as error:
-                raise ClusterError(
-                    f"shard {number} was started anew, and a file of its state is gone since ({error.filename}); call "
-                    "refresh()"
-                ) from None
+            if not isinstance(found, _LostError):
+                raise found
+            if not self._shards:
+                raise ClusterError("the index was closed meanwhile")
+            if time.monotonic() > deadline:
+                raise ClusterError(f"shard {number} did not come back within {self.timeout:g} seconds: {found}")
+            time.sleep(_PAUSE)
 
-    def _result(self, call: Any, number: int, deadline: float) -> Any:
-        """What a shard says, in time: its own errors as they are, _LostError if it was lost."""
+    def _outcome(self, call: Any, number: int, deadline: float) -> Any:
+        """What a shard says, in time, or the error that it, or the way to it, ended with."""
+        if isinstance(call, Exception):
+            return call
         ray = ray_module()
         try:
             return ray.get(call, timeout=max(deadline - time.monotonic(), 0.001))
         except ray.exceptions.GetTimeoutError:
-            raise ClusterError(
+            return ClusterError(
                 f"shard {number} did not answer within {self.timeout:g} seconds; the cluster may be too small for "
                 f"{len(self._shards)} shards, or busy: raise timeout="
-            ) from None
+            )
         except ray.exceptions.RayTaskError as error:
             if isinstance(error.cause, AntisparseError | OSError):
-                raise error.cause from None
-            raise ClusterError(f"shard {number} failed: {type(error.cause).__name__}: {error.cause}") from error
-        except ray.exceptions.RayError as error:
-            raise _LostError(first(error)) from None
+                return error.cause
+            return ClusterError(f"shard {number} failed: {type(error.cause).__name__}: {error.cause}")
+        except Exception as error:  # of Ray: the shard is dead, or the connection gone
+            return _LostError(first(error))
+
+
+def _called(method: Any, *arguments: Any) -> Any:
+    """A call to a shard, or the error that it could not be made by."""
+    try:
+        return method.remote(*arguments)
+    except Exception as error:  # of Ray, whose connection may be gone
+        return _LostError(first(error))
 
 
 class _LostError(Exception):

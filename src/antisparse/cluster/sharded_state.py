@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import plain_array
+from antisparse._arrays import plain_array, text_list
 from antisparse.codec.codec import Codec
 from antisparse.codes import Codes
+from antisparse.index.filter import checked_filter
 from antisparse.index.item_schema import ItemSchema
 from antisparse.index.manifest import Manifest, ModelEntry
 from antisparse.index.state import Sizes, State
@@ -64,13 +65,20 @@ class ShardedState(State):
         given = plain_array(Q, "Q")
         single = given.ndim == 1
         queries = self.codec.queries(given[None] if single else given)
-        what = what.within(len(self))
+        what, allowed = what.within(len(self)), self.prepared_filter(allowed)
         step, parts = self.searcher.chunk(what), []
         for start in range(0, max(len(queries), 1), step):  # once without queries too, for what cannot be asked
             lists = self.ask("candidates", queries[start : start + step], what, allowed, threads)
             parts.append(best_candidates(lists, what))
         distances, ids = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         return (distances[0], ids[0]) if single else (distances, ids)
+
+    def prepared_filter(self, allowed: Any) -> Any:
+        """A filter as it travels: text, keys, or an array."""
+        if allowed is None or isinstance(allowed, str):
+            return allowed
+        keys = text_list(allowed, "filter") if self.schema is not None and self.schema.key_is_text else None
+        return checked_filter(allowed) if keys is None else keys
 
     def contains(self, ids: Ids) -> npt.NDArray[np.bool_]:
         """Whether each id is there."""

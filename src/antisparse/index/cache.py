@@ -66,6 +66,8 @@ class Cache:
         self._make_room(wanted, missing)
         with ThreadPoolExecutor(_AT_ONCE) as pool:  # raises the first error when all are done
             list(pool.map(self._have, wanted))
+        if missing:  # others may have fetched at the same time
+            self._make_room(wanted, [])
 
     def _used(self, entry: FileEntry) -> bool:
         """Whether a file is here, by its size; it counts as used now."""
@@ -108,7 +110,7 @@ class Cache:
         for one in sorted(kept, key=lambda one: one.used):
             if free >= 0:
                 return
-            if one.path not in mine:
+            if one.path not in mine and not one.path.name.startswith(TEMPORARY):  # which someone writes
                 discard(one.path)
                 free += one.size
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from antisparse._arrays import filter_array
 from antisparse.errors import InputTypeError
@@ -33,6 +34,14 @@ class FilteredPart:
         return np.where((self.columns.ids[at] == ids) & (ids >= 0), at, -1)
 
 
+def checked_filter(allowed: Any) -> npt.NDArray[Any]:
+    """A filter of ids, or of bool, as an array."""
+    array = filter_array(allowed, "filter")
+    if array.ndim != 1 or not (array.dtype.kind in "biu" or not len(array)):
+        raise InputTypeError("filter must be a 1-dimensional array of ids or of bool")
+    return array
+
+
 def allowed_places(segments: tuple[Segment, ...], allowed: Any) -> list[Ids]:
     """The places of each segment that a filter allows, ascending.
 
@@ -44,9 +53,7 @@ def allowed_places(segments: tuple[Segment, ...], allowed: Any) -> list[Ids]:
     """
     if isinstance(allowed, Expression):
         return [_matching(segment, allowed) for segment in segments]
-    array = filter_array(allowed, "filter")
-    if array.ndim != 1 or not (array.dtype.kind in "biu" or not len(array)):
-        raise InputTypeError("filter must be a 1-dimensional array of ids or of bool")
+    array = checked_filter(allowed)
     found = []
     for segment in segments:
         if array.dtype == bool:

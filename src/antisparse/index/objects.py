@@ -13,7 +13,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, TypeVar
 
-from antisparse._arrays import first_line, shown
+from antisparse._arrays import first_line, shown, without_secrets
 from antisparse.errors import InputError, MissingDependencyError, MissingFileError, StorageError
 
 T = TypeVar("T")
@@ -36,14 +36,17 @@ def checked_address(value: str, name: str = "path") -> str:
     """An address that can be used, without a slash at its end."""
     match = _ADDRESS.fullmatch(value)
     if match is None or match[1] not in SCHEMES:
-        raise InputError(f"{name} = {shown(value)}: the addresses of indexes begin with {', '.join(SCHEMES)} and ://")
+        called = shown(without_secrets(value))
+        raise InputError(f"{name} = {called}: the addresses of indexes begin with {', '.join(SCHEMES)} and ://")
     place = match[2]
-    if "@" in place.split("/")[0] and match[1] not in ("abfs", "abfss"):  # whose containers are before an @
+    container, at, _ = place.partition("@")
+    if at and (match[1] not in ("abfs", "abfss") or ":" in container or "/" in container):  # whose containers are there
         raise InputError(f"{name} holds credentials; leave them out of the address, and set them in the environment")
-    if any(letter in place for letter in "?#") or not place.strip("/") or not place.isprintable():
-        raise InputError(f"{name} = {shown(value)} must be an address such as s3://bucket/folder")
+    called = shown(without_secrets(value))
+    if any(letter in place for letter in "?#%") or not place.strip("/") or not place.isprintable():
+        raise InputError(f"{name} = {called} must be an address such as s3://bucket/folder, without ?, # or %")
     if any(part in ("", ".", "..") for part in place.rstrip("/").split("/")):
-        raise InputError(f"{name} = {shown(value)} has an empty part, or one of dots")
+        raise InputError(f"{name} = {called} has an empty part, or one of dots")
     return f"{match[1]}://{place.rstrip('/')}"
 
 
@@ -239,8 +242,7 @@ def _found(meta: Any, name: str) -> Found:
 
 def _said(error: Exception) -> str:
     """What an error of obstore says, in a line: it has the causes of causes below it."""
-    text = re.sub(r"https?://\S+", lambda match: match[0].split("?")[0], first_line(error))  # no signatures
-    return text[:_LONGEST]
+    return first_line(error)[:_LONGEST]
 
 
 def _obstore() -> Any:

@@ -71,8 +71,17 @@ class RemoteStore(MemoryStore):
             "opened; raise cache_bytes="
         )
 
+    def check_objects(self, manifest: Manifest) -> None:
+        """Raise unless every object that a manifest names is there, in its size."""
+        there = {found.name: found.size for found in self.objects.listed()}
+        for entry in manifest.entries():
+            if there.get(entry.file) != entry.size:
+                raise FormatError(f"{self.objects.address}/{entry.file} is missing, or cut: the index is damaged")
+
     def load(self, manifest: Manifest, known: Snapshot | None = None, verify: bool = False) -> Snapshot:
         """The state that a manifest names, its files fetched; FileNotFoundError if one is nowhere."""
+        if verify:
+            self.check_objects(manifest)
         self.cache.fetch(manifest.entries())
         return self.loader.snapshot(manifest, known, verify)
 

@@ -58,8 +58,8 @@ class StagedEntry:
 
     @property
     def content(self) -> str:
-        """What it is known by: the same vectors and ids have the same, whatever their file is called."""
-        return content_of(self.codes.file)
+        """What it is known by: the same vectors, ids and items have the same, whatever their files are called."""
+        return content_of(self.codes.file if self.items is None else self.items.file)
 
     @property
     def files(self) -> list[FileEntry]:
@@ -105,9 +105,12 @@ def new_entries(entries: Sequence[StagedEntry], manifest: Manifest) -> list[Stag
     return sorted(new, key=lambda entry: (entry.lowest, entry.codes.file))
 
 
-def described(parts: Sequence[Any], crc: int | None) -> tuple[str, int, int]:
-    """The content of a file, its size, and its checksum: of all of it, unless that of its header is given."""
-    digest, whole, size = blake2b(digest_size=16), 0, 0
+def described(parts: Sequence[Any], crc: int | None, of: str = "") -> tuple[str, int, int]:
+    """The content of a file, its size, and its checksum: of all of it, unless that of its header is given.
+
+    What it belongs to is part of the content: items that are equal belong to one segment alone.
+    """
+    digest, whole, size = blake2b(of.encode(), digest_size=16), 0, 0
     for part in parts:
         digest.update(part)
         size += len(part)

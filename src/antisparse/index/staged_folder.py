@@ -51,10 +51,10 @@ class FolderStaging:
         """The state that a manifest, or a part of one, names; FileNotFoundError if a file of it is gone."""
         return replace(self.loader, memory=memory).snapshot(manifest, known)
 
-    def write(self, parts: Sequence[Any], suffix: str, crc: int | None = None) -> FileEntry:
-        """A file named by its content; one that is there already is the same, and is as good as new."""
+    def write(self, parts: Sequence[Any], suffix: str, crc: int | None = None, of: str = "") -> FileEntry:
+        """A file named by its content, and what it belongs to; one that is there already is the same."""
         self._make()
-        content, size, checksum = described(parts, crc)
+        content, size, checksum = described(parts, crc, of)
         name = f"staged-{content}.{suffix}"
         write_file(self._staged / name, parts)
         sync_folder(self._staged)

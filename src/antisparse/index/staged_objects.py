@@ -64,9 +64,9 @@ class ObjectStaging:
         self._store.cache.fetch(manifest.entries())
         return replace(self._store.loader, memory=memory).snapshot(manifest, known)
 
-    def write(self, parts: Sequence[Any], suffix: str, crc: int | None = None) -> FileEntry:
-        """An object named by its content, and by a number of its own."""
-        content, size, checksum = described(parts, crc)
+    def write(self, parts: Sequence[Any], suffix: str, crc: int | None = None, of: str = "") -> FileEntry:
+        """An object named by its content and what it belongs to, and by a number of its own."""
+        content, size, checksum = described(parts, crc, of)
         name = f"staged-{content}-{secrets.token_hex(8)}.{suffix}"
         self._objects.write(name, parts)
         return FileEntry(name, size, checksum)
@@ -79,7 +79,9 @@ class ObjectStaging:
         name, pause = name or commit_name(entries), _PAUSE
         for _ in range(_TRIES):
             before, found = remote_manifest(self._objects)
-            cleared = max(before.cleared, int(time.time() - keep))
+            listed = self._objects.listed()
+            newest = max([found.modified, *(one.modified for one in listed)])  # by the clock of the store, not by ours
+            cleared = max(before.cleared, int(newest - keep))
             after = replace(before, cleared=cleared)
             if entries and name not in before.commits:
                 new = new_entries(entries, before)
@@ -90,13 +92,11 @@ class ObjectStaging:
                     next_id=max([before.next_id, *(entry.highest + 1 for entry in new)]),
                     commits=(*before.commits, name)[-COMMITS_KEPT:],
                 )
-            if not entries or name in before.commits:
-                forgotten = self._forgotten(before, cleared)
-                if not forgotten:
-                    return
+            if (not entries or name in before.commits) and not _forgotten(listed, before, cleared):
+                return
             after = replace(after, generation=before.generation + 1, writer=__version__)
             if self._objects.replace(NAME, after.dumps(), found):
-                self._objects.discard(self._forgotten(after, cleared))
+                self._objects.discard(_forgotten(listed, after, cleared))
                 return
             time.sleep(secrets.randbelow(1000) / 1000 * pause)
             pause = min(2 * pause, 2.0)
@@ -147,15 +147,6 @@ class ObjectStaging:
         if found.modified < manifest.cleared:
             raise InputError(f"entries names {file.file}, which was staged long ago and may be gone; stage it anew")
 
-    def _forgotten(self, manifest: Manifest, cleared: int) -> list[str]:
-        """Staged objects and notes that no one will commit."""
-        named = manifest.files()
-        return [
-            found.name
-            for found in self._objects.listed()
-            if found.name.startswith(("staged-", "note-")) and found.name not in named and found.modified < cleared
-        ]
-
     def waiting(self) -> set[str]:
         """The names of staged files that can be committed."""
         cleared = self.manifest().cleared
@@ -180,3 +171,13 @@ class ObjectStaging:
     def discard(self, names: Iterable[str]) -> None:
         """Remove notes that nothing needs."""
         self._objects.discard(names)
+
+
+def _forgotten(listed: Sequence[Found], manifest: Manifest, cleared: int) -> list[str]:
+    """Staged objects and notes that no one will commit."""
+    named = manifest.files()
+    return [
+        found.name
+        for found in listed
+        if found.name.startswith(("staged-", "note-")) and found.name not in named and found.modified < cleared
+    ]

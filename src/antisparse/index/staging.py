@@ -21,7 +21,7 @@ from antisparse.index.manifest import FileEntry, Manifest
 from antisparse.index.objects import is_address
 from antisparse.index.remote import cache_place
 from antisparse.index.segment import make_segment
-from antisparse.index.staged import StagedEntry
+from antisparse.index.staged import StagedEntry, content_of
 from antisparse.index.staged_folder import FolderStaging
 from antisparse.index.staged_objects import ObjectStaging
 from antisparse.index.state import distinct, id_array
@@ -92,11 +92,10 @@ def stage(
         order = np.argsort(part.ids, kind="stable")
         batches = gathered(schema, [(held, np.arange(held.rows))], order)
     segment = make_segment(codec, part.rows, part.ids, hashes)
-    items_file = None
-    if batches is not None and schema is not None:
-        items_file = staging.write(list(packed(schema, batches)), "arrow")
     parts, crc = segment.pack()
-    codes = staging.write(parts, "safetensors", crc)
+    codes, items_file = staging.write(parts, "safetensors", crc), None
+    if batches is not None and schema is not None:
+        items_file = staging.write(list(packed(schema, batches)), "arrow", of=content_of(codes.file))
     lowest, highest = int(part.ids.min()), int(part.ids.max())
     return StagedEntry(manifest.codec, codes, len(part.rows), lowest, highest, items_file).to_dict()
 

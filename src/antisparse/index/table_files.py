@@ -3,7 +3,6 @@
 import fnmatch
 import glob
 import os
-import re
 import stat
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,14 +11,13 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from antisparse._arrays import first_line, path_of, shown
+from antisparse._arrays import first_line, path_of, shown, without_secrets
 from antisparse.errors import AntisparseError, FormatError, InputError, InputTypeError, MissingFileError
 from antisparse.index.item_schema import pyarrow
 
 # The formats by the suffixes of their files; a table of Lance is a folder, NAME.lance.
 FORMATS = {".parquet": "parquet", ".pq": "parquet", ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc", ".orc": "orc"}
 _AT_ONCE = 16  # files whose footers are read
-_SECRETS = re.compile(r"://[^/@]*@")  # credentials in an address
 
 
 @dataclass(frozen=True)
@@ -171,7 +169,7 @@ class TableFiles:
 def called(value: Any) -> str:
     """What errors call files."""
     several = isinstance(value, list | tuple)
-    first = _SECRETS.sub("://...@", str(value[0] if several else value))
+    first = without_secrets(str(value[0] if several else value))
     return shown(f"{first} and {len(value) - 1} more" if several and len(value) > 1 else first)
 
 
