@@ -30,6 +30,7 @@ from antisparse import datasets, evaluation, paper, tuning
 from antisparse.cluster import build
 from antisparse.errors import AntisparseError
 from antisparse.index import add_faiss, commit, stage, to_faiss
+from antisparse.serve import Limits, Tokens
 
 MODULES = [
     "antisparse",
@@ -41,6 +42,7 @@ MODULES = [
     "antisparse.index",
     "antisparse.learning",
     "antisparse.paper",
+    "antisparse.serve",
     "antisparse.spread",
     "antisparse.tuning",
 ]
@@ -48,7 +50,7 @@ MODULES = [
 # Called by the library itself, with what it has checked or made: results, and the steps between vectors and codes.
 RESULTS = ("Breakpoint", "Claim", "Learned", "Measure", "Piece", "Recall", "Setting", "Settings", "SpreadPath")
 INNER = {
-    *("Built", "RayEngine", "ShardedIndex"),  # tests/cluster
+    *("Built", "RayEngine", "ShardedIndex", "create_app", "serve"),  # tests/cluster, tests/serve
     *(f"ShardedIndex.{name}" for name in ("codes", "embed", "items", "range_search", "reconstruct", "search")),
     *(*RESULTS, "SpreadResult", "Study", "Tuning", "Index", "RowLayout"),
     *(f"Codec.{name}" for name in ("encode_reduced", "residuals", "bias_values", "vectors", "queries", "check_codes")),
@@ -263,6 +265,11 @@ def lake() -> str:
     return str(place)
 
 
+def token_file() -> str:
+    Path("tokens").write_text("read a-token-of-the-test")
+    return "tokens"
+
+
 def keyed() -> a.Index:
     found = a.Index.create(None, zoo.codec("lsh"), items=SCHEMA, key="key")
     found.add(X, items=items(0, 30))
@@ -424,6 +431,10 @@ CALLS: dict[str, Callable[[], tuple[Callable[..., Any], dict[str, Any]]]] = {
         build,
         {"source": lake(), "path": str(Path(tempfile.mkdtemp(dir=".")) / "index"), "codec": _CODEC, "engine": map},
     ),
+    "Limits": lambda: (Limits, dataclasses.asdict(Limits())),
+    "Tokens": lambda: (Tokens, {"read": ("a token of the test",), "write": ()}),
+    "Tokens.load": lambda: (Tokens.load, {"path": token_file()}),
+    "Tokens.allow": lambda: (Tokens(("a-token-of-the-test",)).allow, {"header": "Bearer x", "right": "read"}),
     "stage": lambda: (stage, {"path": writable(), "X": X, "ids": NAMES, "items": None, "vector": None, "n_threads": 1}),
     "stage model": lambda: (stage, {"path": writable(), "X": X, "ids": NAMES, "model": None}),
     "commit": lambda: (commit, {"path": (place := writable()), "entries": [stage(place, X, NAMES)], "keep": 1e6}),

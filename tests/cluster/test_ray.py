@@ -17,9 +17,11 @@ from typing import Any
 import numpy as np
 import pytest
 from lake import assert_equal_answers, assert_equal_indexes, codec, vectors, write_lake
+from running import service
 
 from antisparse import ClusterError, FormatError, Index, InputError, InputTypeError, StorageError, UnsupportedError
 from antisparse.cli import main
+from antisparse.client import Client
 from antisparse.cluster import RayEngine, ShardedIndex, build
 from antisparse.index import commit, stage
 
@@ -260,6 +262,15 @@ def test_shards_answer_as_one_process_does(cluster: Cluster, one: Path) -> None:
         ShardedIndex(one, shards=9, cpus=1, timeout=2)
     with pytest.raises(InputTypeError, match="address must be text"):
         ShardedIndex(one, address=5)
+
+
+def test_a_service_of_shards(cluster: Cluster, one: Path) -> None:
+    words = ("--shards", "2", "--address", cluster.address, "--quiet")
+    with Index.open(one, read_only=True) as index, service(one, *words) as served, Client(served.url) as client:
+        for way in WAYS[:5]:
+            assert equal(client.search(Q, 10, **way), index.search(Q, 10, **way))
+        assert client.item("key 7") == index.items(["key 7"]).to_pylist()[0]
+        assert client.info()["vectors"] == ROWS
 
 
 def test_shards_that_do_not_come_back(cluster: Cluster, one: Path) -> None:

@@ -15,10 +15,10 @@ import httpx
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import Running
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from models import POOL, QUERIES, Model, searches
+from running import Running
 
 from antisparse import Index, InputError, StorageError, UnsupportedError
 from antisparse.cli import main

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from antisparse._arrays import path_of
 from antisparse._files import read_file
-from antisparse.errors import FormatError, InputError
+from antisparse.errors import FormatError, InputError, InputTypeError
 
 Right = Literal["read", "write"]
 _MOST = 1 << 20
@@ -21,6 +22,9 @@ class Tokens:
     write: tuple[str, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
+        for name in ("read", "write"):  # a single text would be a token a letter
+            if not isinstance(getattr(self, name), tuple):
+                raise InputTypeError(f"{name} must be a tuple of tokens, not {type(getattr(self, name)).__name__}")
         for token in (*self.read, *self.write):
             if not isinstance(token, str) or len(token) < _SHORTEST or not token.isascii() or not token.isprintable():
                 raise InputError(f"tokens hold one that is no token; each has {_SHORTEST} letters, of ASCII, or more")
@@ -30,7 +34,7 @@ class Tokens:
         """From a file of lines ``read TOKEN`` and ``write TOKEN``; empty ones and comments (#) do not count."""
         found: dict[str, list[str]] = {"read": [], "write": []}
         try:
-            lines = read_file(Path(path), _MOST).decode().splitlines()
+            lines = read_file(path_of(path), _MOST).decode().splitlines()
         except UnicodeDecodeError:
             raise FormatError(f"{path} is not a text file of tokens") from None
         for number, line in enumerate(lines, 1):
@@ -54,10 +58,10 @@ class Tokens:
         """Whether a header of authorization has a right; None if it names no token that is known."""
         if not self:
             return True
-        kind, _, token = (header or "").partition(" ")
+        kind, _, token = header.partition(" ") if isinstance(header, str) else ("", "", "")
         if kind.lower() != "bearer":
             return None
-        given = token.strip().encode()
+        given = token.strip().encode("utf-8", "replace")
         writes = [hmac.compare_digest(given, one.encode()) for one in self.write]  # all of them, whatever is found
         reads = [hmac.compare_digest(given, one.encode()) for one in self.read]
         if any(writes):
