@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import plain_array
+from antisparse._arrays import filter_array, plain_array, shown
 from antisparse.errors import (
     AntisparseError,
     InputError,
@@ -15,7 +15,10 @@ from antisparse.errors import (
 )
 
 NPY = "application/x-npy"
-_ERRORS: dict[str, type[AntisparseError]] = {"input": InputError, "unsupported": UnsupportedError}
+_ERRORS: dict[str, type[AntisparseError]] = {
+    **dict.fromkeys(("input", "not_found", "unauthorized", "forbidden", "too_large"), InputError),
+    **dict.fromkeys(("unsupported", "read_only"), UnsupportedError),
+}
 
 
 class Client:
@@ -41,6 +44,8 @@ class Client:
             import httpx
         except ImportError:
             raise MissingDependencyError("a client needs httpx: pip install 'antisparse[serve]'") from None
+        if not isinstance(address, str) or not address.startswith(("http://", "https://")):
+            raise InputError(f"address = {shown(address)} must begin with http:// or https://")
         headers = {} if token is None else {"authorization": f"Bearer {token}"}
         self._http = httpx.Client(base_url=address, headers=headers, timeout=timeout)
 
@@ -79,10 +84,11 @@ class Client:
         return int(self.info()["vectors"])
 
     def search(self, Q: Any, k: int = 10, *, items: bool = False, **what: Any) -> Any:
-        """The k nearest ids to each query: distances and ids, as `Index.search` gives them, or, with `items`, rows.
+        """The k nearest ids to each query: distances and ids, as `Index.search` gives them.
 
-        `what` are method, probes, shortlist and filter. Vectors travel as they are, in binary, unless a filter is a
-        list of ids or keys; texts need a model at the service.
+        With `items` a list for each query of dicts: the distance, and the key and the columns of the item. `what` are
+        method, probes, shortlist and filter. Vectors travel as they are, in binary, unless a filter is an array of ids,
+        keys or bool; texts need a model at the service.
         """
         asked = {"k": k, "items": items, **{name: value for name, value in what.items() if value is not None}}
         texts = isinstance(Q, str) or (isinstance(Q, list) and bool(Q) and isinstance(Q[0], str))
@@ -95,7 +101,11 @@ class Client:
             found = self._vectors(np.atleast_2d(array), asked)
         results = found["results"]
         if items:
-            return results[0]["items"] if single else [result["items"] for result in results]
+            rows = [
+                [{"distance": d, **item} for d, item in zip(one["distances"], one["items"], strict=True)]
+                for one in results
+            ]
+            return rows[0] if single else rows
         distances, ids = _filled(results, k, np.int32 if what.get("method") == "hamming" else np.float64)
         return (distances[0], ids[0]) if single else (distances, ids)
 
@@ -103,8 +113,20 @@ class Client:
         if isinstance(asked.get("filter"), str | None):
             header = {"content-type": NPY}
             return self._call("POST", "/search", params=asked, content=_npy(Q), headers=header)
-        chosen = np.asarray(list(asked["filter"])).tolist()
-        return self._call("POST", "/search", json={"vectors": Q.tolist(), **asked, "filter": chosen})
+        chosen = filter_array(asked["filter"], "filter")
+        listed = (np.flatnonzero(chosen) if chosen.dtype == bool else chosen).tolist()
+        return self._call("POST", "/search", json={"vectors": Q.tolist(), **asked, "filter": listed})
+
+    def range_search(
+        self, Q: Any, radius: float, **what: Any
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any], npt.NDArray[np.int64]]:
+        """All ids within a distance of each query: limits, distances, ids, as `Index.range_search` gives them."""
+        vectors = np.atleast_2d(plain_array(Q, "Q")).tolist()
+        results = self._call("POST", "/range", json={"vectors": vectors, "radius": radius, **what})["results"]
+        limits = np.cumsum([0, *(len(one["ids"]) for one in results)], dtype=np.int64)
+        dtype = np.int32 if what.get("method") == "hamming" else np.float64
+        distances = np.array([d for one in results for d in one["distances"]], dtype)
+        return limits, distances, np.array([i for one in results for i in one["ids"]], np.int64)
 
     def item(self, key: str | int) -> dict[str, Any]:
         """The item of a key, or of an id."""

@@ -167,7 +167,7 @@ def test_a_build_that_is_done_is_done(lake: Path, tmp_path: Path) -> None:
     again = build(lake, tmp_path / "index", **given)
     assert again.resumed == again.segments == first.segments
     assert staging_of(tmp_path / "index").manifest() == before
-    with pytest.raises(InputError, match=r"it exists already \(an index\); remove it first"):
+    with pytest.raises(InputError, match=r"it exists already \(an index, of other files or .*\); remove it first"):
         build(lake, tmp_path / "index", codec=codec(9), unit_rows=1000, engine=map)
 
 
@@ -187,6 +187,11 @@ def test_another_build_that_was_begun_is_not_taken_for_this_one(
 
     with pytest.raises(Stops):
         build(lake, tmp_path / "index", codec=codec(), engine=one_unit)
+    shutil.copytree(tmp_path / "index", tmp_path / "used")
+    with Index.open(tmp_path / "used") as index:
+        index.add(vectors(3))
+    with pytest.raises(InputError, match="others added vectors to it since the build was begun"):
+        build(lake, tmp_path / "used", codec=codec(), engine=map)
     (note,) = (tmp_path / "index" / "staged").glob("note-*.json")
     for wrong in (b"{", b"{}", b"3"):
         note.write_bytes(wrong)
@@ -312,7 +317,7 @@ def test_a_build_in_an_object_store(lake: Path, one: Path, tmp_path: Path, monke
             with pytest.raises(Stops):
                 build(lake, address + "3", codec=codec(9), engine=map)
         build(lake / "part-0.parquet", address + "3", codec=codec(), engine=map)
-        with pytest.raises(InputError, match=r"it exists already \(an index\)"):
+        with pytest.raises(InputError, match=r"it exists already \(an index, of other files"):
             build(lake, address + "3", codec=codec(9), engine=map)
         # The commands that read take addresses, and copy writes to them.
         np.save(tmp_path / "q.npy", Q)

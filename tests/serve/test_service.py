@@ -149,8 +149,11 @@ def test_one_query_ranges_items_and_what_there_is(served: Running, index: Index)
     served.post("/search", content=npy(QUERIES), headers={"content-type": NPY})
     assert served.metric("antisparse_queries_total") == queries + len(QUERIES)
     assert served.metric("antisparse_index_generation") == index.snapshot.manifest.generation
-    for path in ("/add", "/remove", "/update", "/nowhere"):
-        assert served.post(path, json={}).status_code == 404
+    for path in ("/add", "/remove", "/update"):
+        refused = served.post(path, json={})
+        assert refused.status_code == 403 and "start it with --write" in refused.text
+    assert served.post("/nowhere").status_code == 404
+    assert served.metric('antisparse_requests_total{route="unknown",status="404"}') >= 1
     about = served.get("/openapi.json").json()
     assert {"/search", "/range", "/items/{key}", "/info", "/metrics", "/healthz", "/readyz"} <= set(about["paths"])
 
@@ -175,6 +178,7 @@ BAD: list[tuple[bytes, str, int]] = [
     (json.dumps(GOOD | {"k": "many"}).encode(), "application/json", 400),
     (json.dumps(GOOD | {"filter": "drop table"}).encode(), "application/json", 400),
     (json.dumps(GOOD | {"filter": [-1]}).encode(), "application/json", 400),
+    (json.dumps(GOOD | {"filter": [True, False]}).encode(), "application/json", 400),
     (json.dumps(GOOD | {"method": "magic"}).encode(), "application/json", 400),
     (json.dumps(GOOD | {"unknown": 1}).encode(), "application/json", 400),
     (json.dumps(GOOD | {"texts": ["x"]}).encode(), "application/json", 400),
@@ -308,7 +312,9 @@ def test_tokens(place: Path, tmp_path: Path, serving: Any) -> None:
                 client.remove([999])
             with pytest.raises(UnsupportedError, match="keeps no items"):
                 client.item(3)
-        with Client(served.url) as client, pytest.raises(StorageError, match="a bearer token is wanted"):
+        with Client(served.url) as client, pytest.raises(InputError, match=r"no token was sent .* \(401\)"):
+            client.search(QUERIES)
+        with Client(served.url, "none") as client, pytest.raises(InputError, match="the token is none that is known"):
             client.search(QUERIES)
         assert served.get("/healthz").status_code == 200
         lines = [json.loads(line) for line in served.said if line.startswith("{")]
@@ -326,7 +332,8 @@ def test_items_are_added_and_replaced(tmp_path: Path, serving: Any) -> None:
         assert client.item("new") == row
         client.update(POOL[1:2], items=[row | {"half": 3.5}])
         assert client.item("new")["half"] == 3.5
-        assert client.search(POOL[1], 1, items=True, filter="key = 'new'") == [row | {"half": 3.5}]
+        (found,) = client.search(POOL[1], 1, items=True, filter="key = 'new'")
+        assert found.pop("distance") >= 0 and found == row | {"half": 3.5}
         for items, message in (
             ([row | {"half": "x"}], "items, 'half'"),
             ([row | {"other": 3}], "items have 'other', which the index does not keep"),
@@ -336,7 +343,7 @@ def test_items_are_added_and_replaced(tmp_path: Path, serving: Any) -> None:
             with pytest.raises(InputError, match=message):
                 client.add(POOL[:1], items=items)
         client.remove(["new"])
-        with pytest.raises(StorageError, match=r"there is no such item \(404\)"):
+        with pytest.raises(InputError, match=r"there is no such item \(404\)"):
             client.item("new")
         assert len(client) == len(model.rows)
 
@@ -462,14 +469,16 @@ def test_where_it_may_listen(place: Path, tmp_path: Path, capsys: pytest.Capture
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         assert main(["serve", str(place), "--port", str(taken.getsockname()[1])]) == 1
-        assert "cannot listen there; choose another port" in capsys.readouterr().err
+        assert "cannot listen there (Address already in use" in capsys.readouterr().err
+    assert main(["serve", "s3://bucket/x", "--write"]) == 2
+    assert "an index in an object store is read only" in capsys.readouterr().err
 
 
 def test_limits_and_tokens_that_are_none() -> None:
     for wrong in ({"k": 0}, {"body_bytes": -1}, {"seconds": -1}, {"searches": 0}, {"waiting": -1}, {"batch_ms": "x"}):
         with pytest.raises((InputError, TypeError)):
             Limits(**wrong)
-    with pytest.raises(InputError, match="16 letters"):
+    with pytest.raises(InputError, match="at least 16 characters"):
         Tokens(read=("short",))
     assert not Tokens() and Tokens().allow(None, "write")
     assert READ not in repr(Tokens((READ,)))
@@ -486,3 +495,17 @@ def test_the_lines_of_the_page(served: Running, index: Index) -> None:
 def test_a_client_of_nothing() -> None:
     with Client("http://127.0.0.1:9") as client, pytest.raises(StorageError, match="did not answer"):
         client.info()
+    with pytest.raises(InputError, match="must begin with http"):
+        Client("127.0.0.1:8000")
+
+
+def test_the_client_answers_as_the_index_does(served: Running, index: Index) -> None:
+    with Client(served.url) as client:
+        mask = np.arange(150) < 50
+        for allowed in (mask, np.flatnonzero(mask), set(range(50)), "half > 20", None):
+            for one, other in zip(
+                client.search(QUERIES, 5, filter=allowed), index.search(QUERIES, 5, filter=allowed), strict=True
+            ):
+                np.testing.assert_array_equal(one, other)
+        for one, other in zip(client.range_search(QUERIES, 3.0), index.range_search(QUERIES, 3.0), strict=True):
+            np.testing.assert_array_equal(one, other)

@@ -2,12 +2,12 @@
 
 import argparse
 import json
-from pathlib import Path
 from typing import Any
 
-from antisparse._arrays import renamed
+from antisparse._arrays import renamed, without_secrets
 from antisparse.cli._shared import (
     check_output,
+    index_place,
     is_table_path,
     model_arguments,
     on_terminal,
@@ -54,7 +54,7 @@ def add_build(commands: Any) -> None:
     item_arguments(parser)
     parser.add_argument("--text-column", metavar="COLUMN", help="the column of texts that the model makes vectors of")
     model_arguments(parser, "the model of sentence-transformers that makes, or made, the vectors; the index keeps it")
-    parser.add_argument("-o", "--out", type=Path, required=True, metavar="INDEX", help="the folder to make")
+    parser.add_argument("-o", "--out", type=index_place, required=True, metavar="INDEX", help="the folder to make")
     learning_arguments(parser)
     parser.add_argument("--learn", metavar="FILE", help="learn from these vectors in place of some of VECTORS")
     parser.add_argument("--column", help="the array of an HDF5 file, or the column of a Parquet file")
@@ -105,6 +105,11 @@ def _build(given: argparse.Namespace, command: str) -> int:
     from antisparse.index import Index
     from antisparse.index.build import check_new_path
 
+    if isinstance(given.out, str):
+        raise InputError(
+            f"-o {without_secrets(given.out)} is an address, where a folder is wanted; make a folder and copy it there "
+            "(antisparse copy), or use antisparse cluster build"
+        )
     check_new_path(given.out, "-o")
     check_output(given.out, "-o", ())
     X = read_source(given.vectors, "base", "VECTORS", given.column)

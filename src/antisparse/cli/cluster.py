@@ -64,6 +64,14 @@ def add_cluster(commands: Any) -> None:
     parser.set_defaults(run=_build)
 
 
+def _kept(build: Any, *arguments: Any, **options: Any) -> Any:
+    """What a build gives; Ctrl-C says that nothing is lost."""
+    try:
+        return build(*arguments, **options)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("stopped; the same command goes on where it was") from None
+
+
 def _build(given: argparse.Namespace, command: str) -> int:
     from antisparse.cluster import RayEngine, build
 
@@ -71,7 +79,8 @@ def _build(given: argparse.Namespace, command: str) -> int:
         engine: Any = map
         if not given.here:
             engine = RayEngine(given.address, cpus=given.threads, max_retries=given.retries, in_flight=given.in_flight)
-        built = build(
+        built = _kept(
+            build,
             given.source,
             given.out,
             given.bytes,

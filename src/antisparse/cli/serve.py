@@ -8,7 +8,7 @@ from typing import Any
 
 from antisparse._arrays import renamed
 from antisparse.cli._shared import index_place, model_arguments, open_index, text_model
-from antisparse.errors import MissingDependencyError
+from antisparse.errors import InputError, MissingDependencyError
 
 _LIMITS = {
     "body_bytes": "bytes of a request",
@@ -68,12 +68,13 @@ def _serve(given: argparse.Namespace, command: str) -> int:
 
 
 def _opened(given: argparse.Namespace) -> Any:
+    if given.write and isinstance(given.index, str):
+        raise InputError("--write: an index in an object store is read only; leave it out")
+    if given.write and given.shards is not None:
+        raise InputError("--shards and --write: shards are read only; leave one of them out")
     model = text_model(given, given.index)
     if given.shards is None:
         return open_index(given.index, read_only=not given.write, model=model)
     from antisparse.cluster import ShardedIndex
-    from antisparse.errors import InputError
 
-    if given.write:
-        raise InputError("--shards and --write: shards are read only; leave one of them out")
     return ShardedIndex(given.index, given.shards, address=given.address, model=model)

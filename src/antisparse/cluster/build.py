@@ -172,7 +172,9 @@ def _begun(job: Job) -> bool:
         raise InputError(f"path = {job.path!r}: it exists already, and is no index ({error})") from None
     if {job.name, job.begun} & set(manifest.commits):
         return True
-    what = "a build of other files, or with other arguments, was begun there" if not manifest.segments else "an index"
+    what = "a build of other files, or with other arguments, was begun there"
+    if manifest.segments:
+        what = "an index, of other files or with other arguments"
     raise InputError(f"path = {job.path!r}: it exists already ({what}); remove it first, or choose another name")
 
 
@@ -196,6 +198,10 @@ def _finish(job: Job, units: list[Unit], run: Engine, progress: bool) -> Built:
     manifest = staging.manifest()
     total, resumed = sum(unit.rows for unit in units), len(units)
     if job.name not in manifest.commits:
+        if manifest.segments:
+            raise InputError(
+                f"path = {job.path!r}: others added vectors to it since the build was begun; remove it first"
+            )
         done = finished(job, units, staging.notes(), staging.waiting())
         resumed, known = len(done), {one.unit for one in done}
         left = [unit for unit in units if unit not in known]

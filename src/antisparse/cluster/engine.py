@@ -128,11 +128,16 @@ class Connection:
         self.close()
 
 
-def check_room(cpus: float, what: str) -> None:
-    """Raise if no machine has so many CPUs: it would wait for ever."""
-    most = max([0.0, *(node["Resources"].get("CPU", 0.0) for node in ray_module().nodes() if node["Alive"])])
-    if cpus > most:
-        raise ClusterError(f"{what} takes {cpus:g} CPUs, and no machine of the cluster has more than {most:g}")
+def check_room(cpus: float, what: str, count: int = 1) -> None:
+    """Raise if no machine has so many CPUs, or all of them too few for so many: it would wait for ever."""
+    there = [float(node["Resources"].get("CPU", 0.0)) for node in ray_module().nodes() if node["Alive"]]
+    if cpus > max(there, default=0.0):
+        raise ClusterError(f"{what} takes {cpus:g} CPUs, and no machine of the cluster has more than {max(there):g}")
+    if count * cpus > sum(there):
+        raise ClusterError(
+            f"{count} times {what} of {cpus:g} CPUs take {count * cpus:g}, and the cluster has {sum(there):g}; take "
+            "fewer, or a smaller cpus="
+        )
 
 
 def result_of(reference: Any, timeout: float | None = None) -> Any:

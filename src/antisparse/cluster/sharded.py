@@ -97,7 +97,7 @@ class ShardedIndex(Reader):
         self._connection.open()
         self._open = True
         try:
-            check_room(cpus, "a shard")
+            check_room(cpus, "a shard", count)
             options = {"num_cpus": cpus, "max_restarts": -1, "max_task_retries": 0, "scheduling_strategy": "SPREAD"}
             made = ray_module().remote(max_concurrency=_CONCURRENT, **options)(Shard)
             self._shards = [made.remote(self.path, boolean(memory, "memory")) for _ in range(count)]

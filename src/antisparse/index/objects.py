@@ -4,6 +4,7 @@ Credentials come from the environment, as obstore takes them: nothing here knows
 """
 
 import io
+import os
 import re
 import threading
 import time
@@ -105,7 +106,7 @@ class Objects:
                     f"({_said(error)})"
                 ) from None
             except (errors.BaseError, OSError, ValueError) as error:
-                if attempt == _TRIES - 1:
+                if attempt == _TRIES - 1 or "max_retries" in str(error):  # obstore has tried often enough itself
                     raise StorageError(f"{where} could not be {doing}: {_said(error)}") from None
                 time.sleep(pause)
                 pause *= 2
@@ -242,7 +243,9 @@ def _found(meta: Any, name: str) -> Found:
 
 def _said(error: Exception) -> str:
     """What an error of obstore says, in a line: it has the causes of causes below it."""
-    return first_line(error)[:_LONGEST]
+    text = first_line(error).split("<?xml")[0].rstrip(" :")[:_LONGEST]
+    plain = os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://") and not os.environ.get("AWS_ALLOW_HTTP")
+    return f"{text}; for an endpoint without TLS set AWS_ALLOW_HTTP=true" if plain else text
 
 
 def _obstore() -> Any:

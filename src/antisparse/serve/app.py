@@ -120,7 +120,7 @@ def create_app(
             asked = parsed(whole, body)
             return asked.array(), asked
         if kind not in (NPY, ARROW):
-            raise _RefusedError(415, "media_type", f"the body must be {JSON}, {NPY} or {ARROW}")
+            raise _RefusedError(415, "media_type", f"content-type is {kind[:100]}; it must be {JSON}, {NPY} or {ARROW}")
         return vectors_in(body, kind, "body"), parsed(beside, dict(request.query_params))
 
     def answer(request: Request, found: Any, items: bool) -> Response:
@@ -204,38 +204,44 @@ def create_app(
         """Whether it can answer."""
         return JSONResponse({"status": "ok", "generation": service.present.generation})
 
-    if write:
+    def check_writes() -> None:
+        if not write:
+            raise _RefusedError(403, "read_only", "this service is read only; start it with --write")
 
-        @route("/add", "POST", "write", openapi_extra=_body(AddBody), responses=pages.CHANGED)
-        async def add(request: Request, service: Service) -> Response:
-            """Add vectors, and their items where the index keeps any. They are on the disk when it answers."""
-            given = parsed(AddBody, await body_of(request))
-            _check_count(given.vectors, limits)
-            done = await service.change(
-                lambda index: index.add(_rows(given), given.ids, items=table_of_items(index, given.items))
-            )
-            return JSONResponse({"ids": done.tolist(), "generation": service.present.generation})
+    @route("/add", "POST", "write", openapi_extra=_body(AddBody), responses=pages.CHANGED)
+    async def add(request: Request, service: Service) -> Response:
+        """Add vectors, and their items where the index keeps any. They are on the disk when it answers."""
+        check_writes()
+        given = parsed(AddBody, await body_of(request))
+        _check_count(given.vectors, limits)
+        done = await service.change(
+            lambda index: index.add(_rows(given), given.ids, items=table_of_items(index, given.items))
+        )
+        return JSONResponse({"ids": done.tolist(), "generation": service.present.generation})
 
-        @route("/update", "POST", "write", openapi_extra=_body(AddBody), responses=pages.CHANGED)
-        async def update(request: Request, service: Service) -> Response:
-            """Replace vectors, and their items where these are given."""
-            given = parsed(AddBody, await body_of(request))
-            _check_count(given.vectors, limits)
-            await service.change(
-                lambda index: index.update(_rows(given), given.ids, items=table_of_items(index, given.items))
-            )
-            return JSONResponse({"updated": len(given.vectors), "generation": service.present.generation})
+    @route("/update", "POST", "write", openapi_extra=_body(AddBody), responses=pages.CHANGED)
+    async def update(request: Request, service: Service) -> Response:
+        """Replace vectors, and their items where these are given."""
+        check_writes()
+        given = parsed(AddBody, await body_of(request))
+        _check_count(given.vectors, limits)
+        await service.change(
+            lambda index: index.update(_rows(given), given.ids, items=table_of_items(index, given.items))
+        )
+        return JSONResponse({"updated": len(given.vectors), "generation": service.present.generation})
 
-        @route("/remove", "POST", "write", openapi_extra=_body(RemoveBody), responses=pages.CHANGED)
-        async def remove(request: Request, service: Service) -> Response:
-            """Remove vectors, all of them or, if one is not there, none."""
-            given = parsed(RemoveBody, await body_of(request))
-            _check_count(given.ids, limits)
-            await service.change(lambda index: index.remove(given.ids))
-            return JSONResponse({"removed": len(given.ids), "generation": service.present.generation})
+    @route("/remove", "POST", "write", openapi_extra=_body(RemoveBody), responses=pages.CHANGED)
+    async def remove(request: Request, service: Service) -> Response:
+        """Remove vectors, all of them or, if one is not there, none."""
+        check_writes()
+        given = parsed(RemoveBody, await body_of(request))
+        _check_count(given.ids, limits)
+        await service.change(lambda index: index.remove(given.ids))
+        return JSONResponse({"removed": len(given.ids), "generation": service.present.generation})
 
     @app.exception_handler(HTTPException)
     async def _unknown(request: Request, error: HTTPException) -> Response:
+        request.app.state.service.metrics.requests.labels("unknown", str(error.status_code)).inc()
         return _shape(error.status_code, "http", str(error.detail), dict(error.headers or {}))
 
     return app
@@ -255,10 +261,11 @@ def _check_count(values: list[Any], limits: Limits) -> None:
 
 
 def _check_token(tokens: Tokens, request: Request, right: Right) -> None:
-    allowed = tokens.allow(request.headers.get("authorization"), right)
+    given = request.headers.get("authorization")
+    allowed = tokens.allow(given, right)
     if allowed is None:
-        headers = {"www-authenticate": "Bearer"}
-        raise _RefusedError(401, "unauthorized", "a bearer token is wanted, and this is none of them", headers)
+        said = "no token was sent (authorization: Bearer TOKEN)" if given is None else "the token is none that is known"
+        raise _RefusedError(401, "unauthorized", said, {"www-authenticate": "Bearer"})
     if not allowed:
         raise _RefusedError(403, "forbidden", "this token may read, not write")
 
@@ -276,7 +283,7 @@ _STATUS: list[tuple[type[Exception], int, str]] = [
 
 def _error(error: Exception, service: Service) -> Response:
     """An error in the one shape that all have; what is no one's business is not in it."""
-    service.metrics.errors.labels(type(error).__name__).inc()
+    service.metrics.errors.labels(error.code if isinstance(error, _RefusedError) else type(error).__name__).inc()
     if isinstance(error, _RefusedError):
         return _shape(error.status, error.code, str(error), error.headers)
     if isinstance(error, BusyError):

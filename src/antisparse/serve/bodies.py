@@ -16,7 +16,7 @@ Array = npt.NDArray[Any]
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Vector = list[Number]
-Id = Annotated[int, Field(ge=0, lt=2**63 - 1)] | str
+Id = Annotated[int, Field(ge=0, lt=2**63 - 1, strict=True)] | str  # strict: True is no id
 
 
 class _Body(BaseModel):
@@ -103,6 +103,8 @@ def parsed(kind: type[BaseModel], body: bytes | dict[str, Any]) -> Any:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "body"
+        if first["type"] == "extra_forbidden":
+            raise InputError(f"{where[:100]!r} is none of the fields {', '.join(kind.model_fields)}") from None
         raise InputError(f"{where[:100]}: {first['msg'][:300]}") from None
 
 
@@ -124,7 +126,10 @@ def _npy(body: bytes, name: str) -> Array:
     file = io.BytesIO(body)
     try:
         version = np.lib.format.read_magic(file)
-        read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
+        readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        read = readers.get(version)
+        if read is None:
+            raise ValueError(f"it has version {version}, or its bytes were changed on the way (curl: --data-binary)")
         shape, fortran, dtype = read(file)
         if dtype.hasobject or dtype.kind not in "iuf":
             raise ValueError(f"it holds {dtype}, where numbers are wanted")

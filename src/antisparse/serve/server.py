@@ -2,6 +2,7 @@
 
 import logging
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Iterator
@@ -57,10 +58,18 @@ def serve(
         handler.setFormatter(logging.Formatter("%(message)s"))
         logging.getLogger("antisparse.serve").handlers = [handler]
         logging.getLogger("antisparse.serve").setLevel(logging.INFO)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # Its protocol is named, or asyncio would not send small answers at once (TCP_NODELAY).
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen()
+    except OSError as error:
+        listening.close()
+        raise StorageError(f"host = {host!r}, port = {port}: cannot listen there ({error.strerror or error})") from None
     config = uvicorn.Config(
         app,
-        host=host,
-        port=port,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -72,10 +81,12 @@ def serve(
     class Server(uvicorn.Server):
         """One that says where it listens, ends when it is told to, and does not die of that."""
 
-        def _log_started_message(self, listeners: Any) -> None:
-            for listener in listeners:
-                host, port = listener.getsockname()[:2]
-                print(f"listening on http://{f'[{host}]' if ':' in host else host}:{port}", file=sys.stderr, flush=True)
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            """Say where it listens when it does."""
+            await super().startup(sockets)
+            at, number = listening.getsockname()[:2]
+            if self.started:
+                print(f"listening on http://{f'[{at}]' if ':' in at else at}:{number}", file=sys.stderr, flush=True)
 
         @contextmanager
         def capture_signals(self) -> Iterator[None]:
@@ -90,10 +101,8 @@ def serve(
                 for name, handler in before.items():
                     signal.signal(name, handler)
 
-    try:
-        Server(config).run()
-    except SystemExit:  # what uvicorn says when it cannot listen
-        raise StorageError(f"host = {host!r}, port = {port}: cannot listen there; choose another port") from None
+    with listening:
+        Server(config).run(sockets=[listening])
 
 
 def check_host(host: str, tokens: Tokens | None) -> None:

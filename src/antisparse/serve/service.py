@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from antisparse.errors import InputError, UnsupportedError
+from antisparse._arrays import renamed
+from antisparse.errors import InputError
 from antisparse.index.index import Index
 from antisparse.index.reader import Reader
 from antisparse.index.state import State
@@ -138,13 +139,16 @@ class Service:
         queries: npt.NDArray[Any] = np.atleast_2d(Q)
         if len(queries) > self.limits.queries:
             raise InputError(f"vectors: {len(queries)} queries, where a request may have {self.limits.queries}")
-        present.codec.queries(queries)
+        with renamed(Q="vectors"):
+            present.codec.queries(queries)
         return queries
 
     async def search(self, Q: Any, asked: SearchAsked) -> Found:
         """The nearest to each query."""
         if asked.k > self.limits.k or (asked.shortlist or 0) > max(self.limits.k, 10_000):
-            raise InputError(f"k = {asked.k}, or the shortlist; a request may ask for {self.limits.k} results")
+            raise InputError(
+                f"k = {asked.k} or shortlist = {asked.shortlist}; this service gives at most {self.limits.k}"
+            )
         if isinstance(Q, list):
             Q = await self.in_turn(lambda: self.present.embed(Q))
         Q = self._checked(self.present, Q)
@@ -190,8 +194,6 @@ class Service:
 
     async def change(self, deed: Callable[[Index], T]) -> T:
         """A change of the index, by one who may write."""
-        if not self.write:
-            raise UnsupportedError("the service is read only; start it with --write")
         try:
             return await self.in_turn(lambda: deed(self.index))
         finally:

@@ -26,8 +26,10 @@ class Tokens:
             if not isinstance(getattr(self, name), tuple):
                 raise InputTypeError(f"{name} must be a tuple of tokens, not {type(getattr(self, name)).__name__}")
         for token in (*self.read, *self.write):
-            if not isinstance(token, str) or len(token) < _SHORTEST or not token.isascii() or not token.isprintable():
-                raise InputError(f"tokens hold one that is no token; each has {_SHORTEST} letters, of ASCII, or more")
+            if not _is_token(token):
+                raise InputError(
+                    f"read or write holds what is no token; each has at least {_SHORTEST} characters of ASCII"
+                )
 
     @classmethod
     def load(cls, path: str | Path) -> "Tokens":
@@ -43,13 +45,12 @@ class Tokens:
                 continue
             if len(words) != 2 or words[0] not in found:
                 raise FormatError(f"{path}, line {number}: it must be 'read TOKEN' or 'write TOKEN'")
+            if not _is_token(words[1]):
+                raise FormatError(f"{path}, line {number}: a token has at least {_SHORTEST} characters, all of ASCII")
             found[words[0]].append(words[1])
         if not any(found.values()):
             raise FormatError(f"{path} holds no token")
-        try:
-            return cls(tuple(found["read"]), tuple(found["write"]))
-        except InputError as error:
-            raise FormatError(f"{path}: {error}") from None
+        return cls(tuple(found["read"]), tuple(found["write"]))
 
     def __bool__(self) -> bool:
         return bool(self.read or self.write)
@@ -67,3 +68,7 @@ class Tokens:
         if any(writes):
             return True
         return right == "read" if any(reads) else None
+
+
+def _is_token(value: object) -> bool:
+    return isinstance(value, str) and len(value) >= _SHORTEST and value.isascii() and value.isprintable()
