@@ -80,7 +80,7 @@ def create_app(
 
     @asynccontextmanager
     async def running(app: FastAPI) -> AsyncIterator[None]:
-        service = app.state.service = Service(index, write, limits)
+        service = app.state.service = Service(index, limits)
         follower = asyncio.create_task(service.follow(follow))
         try:
             yield

@@ -85,14 +85,11 @@ class Service:
     Parameters
     ----------
     index : Index or ShardedIndex
-        Open for writing, if `write`.
-    write : bool
     limits : Limits
     """
 
-    def __init__(self, index: Any, write: bool = False, limits: Limits | None = None) -> None:
-        self.index, self.write = index, write
-        self.limits = Limits() if limits is None else limits
+    def __init__(self, index: Any, limits: Limits) -> None:
+        self.index, self.limits = index, limits
         self.metrics = Metrics()
         self._pool = ThreadPoolExecutor(self.limits.at_once + 1, "search")  # one more: changes
         self._turns = asyncio.Semaphore(self.limits.at_once)
