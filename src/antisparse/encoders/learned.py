@@ -1,5 +1,6 @@
 """The learned encoder: codes of a number of bytes, split by rules and fitted to training vectors (docs/learn.md)."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
@@ -22,6 +23,9 @@ MOST_BYTES = 2048  # of a code
 LEAST = 1e-140  # of what vectors differ by: below, squares vanish
 _RANKED = 22_000  # training vectors that the bias is fitted on, of which an eleventh asks
 _PER_CELL = 256  # vectors that the range of a bias nibble is found by
+
+
+ReducedRows = Callable[[npt.NDArray[np.int64]], Float64Array]
 
 
 class LearnedEncoder(Encoder):
@@ -126,21 +130,24 @@ class LearnedEncoder(Encoder):
                 f"X: its vectors differ by {largest:.1e} at most, whose square float64 cannot hold; scale them up"
             )
         order = Order(nibbles, split.cells, split.scale, self.effort, random, self.n_threads, self.verbose)
-        Y: FloatArray
         if split.blocks == 1 and split.axes is None:
             reduction = Reduction(mean)
-            Y = reduction.reduce(X, threads)
-            symbols, means = SYMBOLS[split.symbols](Y, order)
+            symbols, means = SYMBOLS[split.symbols](reduction.reduce(X, threads), order)
         else:
             kept = min(split.axes or X.shape[1], X.shape[1])
             reduction = Reduction(mean, dealt_axes(X, mean, kept, split.blocks))
-            Y = reduced(reduction, X, largest, threads)
-            symbols, means = learn_blocks(Y, split.symbols, split.blocks, order)
-        cells = Cells(means) if split.cells > 1 else None
-        if cells is None:  # then it is part of the mean that is taken off
-            reduction = Reduction(reduction.restore(means, 1)[0], reduction.axes)
-            np.subtract(Y, means[0], out=Y, casting="same_kind")
-        codec = _Fit(Codec("ip", reduction, symbols, cells), split, threads).codec(Y, self.metric, random)
+            symbols, means = learn_blocks(reduced(reduction, X, largest, threads), split.symbols, split.blocks, order)
+        if split.cells > 1:
+            draft, shift = Codec("ip", reduction, symbols, Cells(means)), None
+        else:  # then it is part of the mean that is taken off
+            draft, shift = Codec("ip", Reduction(reduction.restore(means, 1)[0], reduction.axes), symbols), means[0]
+
+        def reduced_rows(rows: npt.NDArray[np.int64]) -> Float64Array:
+            """Some training vectors, reduced when they are asked for: all of them take much memory."""
+            Y = reduction.reduce(X[rows], threads)
+            return Y if shift is None else Y - shift
+
+        codec = _Fit(draft, split, threads).codec(reduced_rows, len(X), self.metric, random)
         self.split_ = split
         given = int(self.n_features_in_)
         return replace(codec, given=given) if given > codec.dimension else codec
@@ -162,12 +169,12 @@ class _Fit:
     def __init__(self, draft: Codec, split: Split, threads: int) -> None:
         self._draft, self._split, self._threads = draft, split, threads
 
-    def codec(self, Y: FloatArray, metric: MetricName, random: np.random.RandomState) -> Codec:
-        """The whole codec, from reduced training vectors."""
+    def codec(self, rows: ReducedRows, count: int, metric: MetricName, random: np.random.RandomState) -> Codec:
+        """The whole codec, from reduced training vectors, which are asked for by the numbers of their rows."""
         draft, split = self._draft, self._split
-        chosen = random.permutation(len(Y))[:_RANKED]
+        chosen = random.permutation(count)[:_RANKED]
         asked = len(chosen) // 11
-        queries, base = (Y[some].astype(np.float64) for some in (chosen[:asked], chosen[asked:]))
+        queries, base = rows(chosen[:asked]), rows(chosen[asked:])
         cells, residual = draft.residuals(base, self._threads)
         found = draft.symbols.find(residual, self._threads, split.scale)
         scale, scales = None, np.ones(1)
@@ -184,7 +191,7 @@ class _Fit:
         if split.bias == "byte":
             values = draft.bias_values(residual, cells, found, scales, *shares)
             return Codec(*parts, BiasByte.fit(values, cells, draft.n_cells, *shares))
-        more = Y[random.permutation(len(Y))[: max(len(base), _PER_CELL * draft.n_cells)]].astype(np.float64)
+        more = rows(random.permutation(count)[: max(len(base), _PER_CELL * draft.n_cells)])
         cells, residual = draft.residuals(more, self._threads)
         found = draft.symbols.find(residual, self._threads, False)
         values = draft.bias_values(residual, cells, found, np.ones(1), *shares)

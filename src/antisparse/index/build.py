@@ -6,7 +6,7 @@ import secrets
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
@@ -165,6 +165,10 @@ class Source:
         if self.total is not None and len(checked) != self.total:
             raise InputError(f"ids has {len(checked)} entries, but X has {self.total} vectors")
         return checked
+
+    def learned(self) -> "Source":
+        """The same without the vectors to learn from, whose memory is free then."""
+        return replace(self, train=self.train[:0].copy())
 
     def shown(self, progress: bool) -> Iterator[Array]:
         """The batches, with a progress bar."""

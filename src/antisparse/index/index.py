@@ -130,6 +130,7 @@ class Index(Reader):
         ids = source.check_ids(ids)
         learning = Learning(n_bytes, metric, cells, symbols, effort, dimensions, train, random_state)
         codec = learning.codec(source.train, source.name, source.total, progress, n_threads)
+        source = source.learned()
         kept = None if embedder is None else embedder.entry(None if table is None else table.text)
         empty = Snapshot(Searcher(codec), schema=source.schema, model=kept)
         if place is None:

@@ -39,6 +39,7 @@ def learn_codebooks(
     random_state: Any = None,
     n_threads: int | None = None,
     progress: bool = False,
+    overwrite: bool = False,
 ) -> Learned:
     """Codebooks of 16 codewords, for which codes rebuild vectors like those of X best.
 
@@ -57,6 +58,8 @@ def learn_codebooks(
         bits a dimension on.
     means, rounds, random_state, n_threads, progress
         As for `learn_frame`.
+    overwrite : bool
+        X may be overwritten, which saves the memory of a copy if it is an array of float64.
 
     Returns
     -------
@@ -68,13 +71,14 @@ def learn_codebooks(
     X = float64_array(X, "X", 2)
     moderate(X, "X")
     boolean(progress, "progress")
+    boolean(overwrite, "overwrite")
     count = check_codebooks(count)
     choice(start, "start", ("gaussian", "product"))
     means, rounds = integer(means, "means", 1), integer(rounds, "rounds", 1)
     threads = thread_count(n_threads)
     # BLAS with one thread: sums have one order, and its threads do not get in the way of ours.
     with threadpool_limits(1, "blas"):
-        return _learn(X, count, means, start, rounds, random_numbers(random_state), threads, progress)
+        return _learn(X, count, means, start, rounds, random_numbers(random_state), threads, progress, overwrite)
 
 
 def _learn(
@@ -86,10 +90,11 @@ def _learn(
     random: np.random.RandomState,
     threads: int,
     progress: bool,
+    overwrite: bool,
 ) -> Learned:
     check_training(X, means)
     training = Training.of(X, means, random, threads)
-    vectors = training.unit()  # of size 1: float32 has room
+    vectors = training.unit(overwrite)  # of size 1: float32 has room
     n, d, columns = *vectors.shape, count * CODEWORDS
     root = training.root(vectors) / training.norm
     matrix: Float64Array

@@ -54,6 +54,7 @@ def _codebooks(Y: Float64Array, wanted: Order) -> tuple[AnySymbols, Float64Array
         random_state=wanted.random_state,
         n_threads=wanted.n_threads,
         progress=wanted.progress,
+        overwrite=True,
     )
     return Codebooks(learned.matrix, wanted.effort), learned.means
 
@@ -77,7 +78,7 @@ def _levels(Y: Float64Array, wanted: Order) -> tuple[AnySymbols, Float64Array]:
     return Levels.fit(start.residual(), wanted.nibbles, wanted.random_state), start.means
 
 
-# From centred training vectors to symbols, and the means that these are relative to.
+# From centred training vectors, which may be overwritten, to symbols, and the means that these are relative to.
 SYMBOLS: dict[str, Callable[[Float64Array, Order], tuple[AnySymbols, Float64Array]]] = {
     "codebooks": _codebooks,
     "signs": _signs,

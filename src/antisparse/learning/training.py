@@ -56,26 +56,31 @@ class Training:
         mu = kmeans(X, means, random)
         return cls(X, mu, nearest_mean(X, mu, threads))
 
-    def residual(self) -> Float64Array:
+    def residual(self, out: Float64Array | None = None) -> Float64Array:
         """The vectors less their means; made anew, for it takes as much memory as the vectors."""
-        residual = np.empty_like(self.vectors)
+        residual = np.empty_like(self.vectors) if out is None else out
         for rows in self._chunks():
             np.subtract(self.vectors[rows], self.means[self.labels[rows]], out=residual[rows])
         return residual
 
-    def unit(self) -> Float64Array:
-        """The residuals over their root mean square; made anew, too."""
-        unit = self.residual()
-        unit /= self.norm
+    def unit(self, overwrite: bool = False) -> Float64Array:
+        """The residuals over their root mean square; made anew, too, or in place of the vectors."""
+        norm, _ = self.norm, self.extent  # which are of the vectors
+        unit = self.residual(self.vectors if overwrite else None)
+        unit /= norm
         return unit
 
     def root(self, unit: Float64Array) -> Float64Array:
         """A square root of the residuals' covariance, from unit ones: times Gaussian columns, a first matrix."""
         values, vectors = np.linalg.eigh(unit.T @ unit / len(unit))
-        mean = self.vectors.mean(axis=0)
-        extent = max(float(np.abs(self.vectors[rows] - mean).max()) for rows in self._chunks()) / self.norm or 1.0
-        root: Float64Array = self.norm * vectors * np.sqrt(np.maximum(values, 1e-12 * extent**2))
+        root: Float64Array = self.norm * vectors * np.sqrt(np.maximum(values, 1e-12 * self.extent**2))
         return root
+
+    @cached_property
+    def extent(self) -> float:
+        """The largest entry of a vector less the mean of all, over the root mean square of the residuals."""
+        mean = self.vectors.mean(axis=0)
+        return max(float(np.abs(self.vectors[rows] - mean).max()) for rows in self._chunks()) / self.norm or 1.0
 
     @cached_property
     def norm(self) -> float:
