@@ -256,10 +256,10 @@ def test_shards_answer_as_one_process_does(cluster: Cluster, one: Path) -> None:
         ShardedIndex(one.parent)
     with pytest.raises(ClusterError, match="a shard takes 50 CPUs, and no machine of the cluster has more than 1"):
         ShardedIndex(one, shards=1, cpus=50)
-    with pytest.raises(
-        ClusterError, match="did not answer within 2 seconds; the cluster may be too small for 9 shards"
-    ):
-        ShardedIndex(one, shards=9, cpus=1, timeout=2)
+    with pytest.raises(ClusterError, match="9 times a shard of 1 CPUs take 9, and the cluster has 3; take fewer"):
+        ShardedIndex(one, shards=9, cpus=1)
+    with pytest.raises(ClusterError, match="within 2 seconds; the cluster may be too small for 4 shards"):
+        ShardedIndex(one, shards=4, cpus=0.7, timeout=2)  # each machine has room for one
     with pytest.raises(InputTypeError, match="address must be text"):
         ShardedIndex(one, address=5)
 
