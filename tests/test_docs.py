@@ -22,7 +22,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 SESSIONS = ("tables.md",)  # whose Python blocks stand among commands: they are run together
 PAGES = [page for page in (README, *sorted(README.parent.glob("docs/*.md"))) if BLOCK.search(page.read_text())]
 # Those that need a server, Ray or other engines: tests/index/test_objects.py, tests/cluster, tests/serve.
-ELSEWHERE = ("objects.md", "cluster.md", "engines.md", "serve.md")
+ELSEWHERE = ("objects.md", "cluster.md", "databases.md", "engines.md", "serve.md")
 PAGES = [page for page in PAGES if page.name not in (*SESSIONS, *ELSEWHERE)]
 
 

@@ -1,0 +1,365 @@
+"""Codes in PostgreSQL: pgvector compares the bits, and the shortlist is ranked here by the rebuilt vectors."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, Self, TypeVar
+
+import numpy as np
+
+from antisparse._arrays import choice, first_line, integer, nonnegative, shown
+from antisparse.codec.codec import Codec
+from antisparse.codes import Codes
+from antisparse.connect.shortlist import Found, SignRows, checked_keys, query_rows, shortlist_size
+from antisparse.errors import FormatError, InputError, InputTypeError, MissingDependencyError, StorageError
+
+T = TypeVar("T")
+
+TYPES = ("text", "integer", "bigint", "double precision", "boolean", "date", "timestamp with time zone", "jsonb")
+_KEYS = {"text": "text", "integer": "bigint"}
+_OWN = ("key", "bits", "rest")  # columns
+_LONGEST = 48  # bytes of a name, which gets an ending; PostgreSQL cuts those of more than 63
+_MOST_EF = 1000  # candidates that pgvector's HNSW takes
+
+
+class PgCodes:
+    """Keys, codes and columns in a table of PostgreSQL.
+
+    The bits of the codes are ``bit(n)``, which pgvector compares by Hamming distance, by a scan or by an HNSW index;
+    the bytes beside them are ``bytea``. The codec is in a table of its own beside it. No floats are stored.
+
+    `create` makes such a table, and `open` opens one that is there.
+
+    Attributes
+    ----------
+    name : str
+        Of the table.
+    columns : tuple of str
+        The columns beside keys and codes.
+
+    Examples
+    --------
+    >>> from antisparse.connect.pgvector import PgCodes
+    >>> store = PgCodes.create("postgresql:///db", "docs", encoder, columns={"lang": "text"})  # doctest: +SKIP
+    >>> store.add(X, keys, columns={"lang": langs})  # doctest: +SKIP
+    >>> distances, found = store.search(q, k=10, where="lang = %s", parameters=["en"])  # doctest: +SKIP
+    """
+
+    def __init__(self, database: "_Database", name: str, rows: SignRows, columns: tuple[str, ...]) -> None:
+        self._database, self._rows = database, rows
+        self.name = name
+        self.columns = columns
+
+    @classmethod
+    def open(cls, conninfo: str, name: str, *, timeout: float = 30.0) -> Self:
+        """The table of a name.
+
+        Parameters
+        ----------
+        conninfo : str
+            Where the database is, as psycopg takes it. A connection that was cut is made anew.
+        name : str
+        timeout : float
+            Seconds that a statement may take; 0: any time.
+        """
+        database = _Database(conninfo, _name(name, "name"), timeout)
+        try:
+            return cls._opened(database)
+        except BaseException:
+            database.close()
+            raise
+
+    @classmethod
+    def create(
+        cls,
+        conninfo: str,
+        name: str,
+        codec: Any,
+        *,
+        keys: Literal["text", "integer"] = "text",
+        columns: Mapping[str, str] | None = None,
+        timeout: float = 30.0,
+    ) -> Self:
+        """A new table without codes.
+
+        Parameters
+        ----------
+        conninfo, name, timeout
+            As for `open`.
+        codec : Codec or fitted encoder
+            Of signs that compare: ``LearnedEncoder(n_bytes, symbols="signs", cells=1)``, for example.
+        keys : {"text", "integer"}
+        columns : mapping of str to str, optional
+            More columns, for filters: their names and types, such as ``{"lang": "text", "year": "integer"}``.
+        """
+        rows, own = SignRows.of(codec), _KEYS[choice(keys, "keys", tuple(_KEYS))]
+        kinds = {_name(one, "columns"): choice(kind, "columns", TYPES) for one, kind in (columns or {}).items()}
+        if reserved := [one for one in kinds if one in _OWN]:
+            raise InputError(f"columns names {reserved[0]!r}, which is a column of its own; choose another name")
+        sql = _psycopg().sql
+        listed = [
+            sql.SQL("key {} PRIMARY KEY").format(sql.SQL(own)),
+            sql.SQL("bits bit({}) NOT NULL").format(sql.Literal(rows.n_bits)),
+            sql.SQL("rest bytea NOT NULL"),
+            *(sql.SQL("{} {}").format(sql.Identifier(one), sql.SQL(kind)) for one, kind in kinds.items()),
+        ]
+        database = _Database(conninfo, _name(name, "name"), timeout)
+
+        def make(cursor: Any) -> None:
+            cursor.execute("CREATE EXTENSION IF NOT EXISTS vector")
+            cursor.execute(sql.SQL("CREATE TABLE {} ({})").format(database.table, sql.SQL(", ").join(listed)))
+            cursor.execute(sql.SQL("CREATE TABLE {} (codec bytea NOT NULL)").format(database.codec_table))
+            inserted = sql.SQL("INSERT INTO {} VALUES (%s)").format(database.codec_table)
+            cursor.execute(inserted, (rows.codec.to_bytes(),))
+
+        try:
+            database.do(make)
+            return cls._opened(database)
+        except BaseException:
+            database.close()
+            raise
+
+    @classmethod
+    def _opened(cls, database: "_Database") -> Self:
+        """With the codec that is there, and the columns that there are."""
+        sql = _psycopg().sql
+
+        def load(cursor: Any) -> tuple[list[Any], list[str]]:
+            cursor.execute(sql.SQL("SELECT codec FROM {}").format(database.codec_table))
+            stored = cursor.fetchall()
+            cursor.execute(sql.SQL("SELECT * FROM {} LIMIT 0").format(database.table))
+            return stored, [one.name for one in cursor.description]
+
+        stored, names = database.do(load, again=True)
+        if len(stored) != 1 or tuple(names[:3]) != _OWN:
+            raise FormatError(f"name = {database.name!r}: the table is none that PgCodes.create made, or was changed")
+        return cls(database, database.name, SignRows.of(Codec.from_bytes(stored[0][0])), tuple(names[3:]))
+
+    @property
+    def codec(self) -> Codec:
+        """What the codes are of."""
+        return self._rows.codec
+
+    def __repr__(self) -> str:
+        return f"PgCodes({self.name!r}, {self.codec!r})"
+
+    def __len__(self) -> int:
+        sql = _psycopg().sql
+        counted = sql.SQL("SELECT count(*) FROM {}").format(self._database.table)
+        return int(self._database.do(lambda cursor: cursor.execute(counted).fetchone()[0], again=True))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection; what is asked later makes another."""
+        self._database.close()
+
+    def add(self, X: Any, keys: Any, *, columns: Mapping[str, Sequence[Any]] | None = None) -> None:
+        """Add vectors, all of them or, if one cannot be, none.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+        keys : sequence of str or int
+            Of which none may be there yet.
+        columns : mapping of str to sequence, optional
+            Values of the other columns; null where they are left out.
+        """
+        codes = self.codec.encode(X)
+        listed = checked_keys(keys, len(codes))
+        given = dict(columns or {})
+        for name, values in given.items():
+            if name not in self.columns:
+                raise InputError(f"columns names {name!r}; there are: {', '.join(self.columns) or 'none'}")
+            if isinstance(values, str) or len(values) != len(codes):
+                raise InputError(f"columns: {name!r} must have a value for each of the {len(codes)} vectors")
+        sql = _psycopg().sql
+        names = sql.SQL(", ").join(map(sql.Identifier, (*_OWN, *given)))
+        copied = sql.SQL("COPY {} ({}) FROM STDIN").format(self._database.table, names)
+        bits, rest = self._bit_texts(self._rows.bits(codes)), self._rows.rest(codes)
+
+        def write(cursor: Any) -> None:
+            with cursor.copy(copied) as copy:
+                for number, key in enumerate(listed):
+                    values = (values[number] for values in given.values())
+                    copy.write_row((key, bits[number], rest[number].tobytes(), *values))
+
+        self._database.do(write)
+
+    def _bit_texts(self, bits: Codes) -> list[str]:
+        signs = np.unpackbits(bits, axis=1, count=self._rows.n_bits)
+        return [row.tobytes().decode("ascii") for row in signs + np.uint8(ord("0"))]
+
+    def remove(self, keys: Any) -> int:
+        """Remove vectors by their keys; returns how many were there."""
+        listed = checked_keys(keys)
+        sql = _psycopg().sql
+        removed = sql.SQL("DELETE FROM {} WHERE key = ANY(%s)").format(self._database.table)
+        return int(self._database.do(lambda cursor: cursor.execute(removed, (listed,)).rowcount)) if listed else 0
+
+    def build_hnsw(self, m: int = 16, ef_construction: int = 64) -> None:
+        """Have pgvector make an HNSW index of the bits: shortlists are then approximate, and fast."""
+        sql = _psycopg().sql
+        made = sql.SQL("CREATE INDEX {} ON {} USING hnsw (bits bit_hamming_ops) WITH (m = {}, ef_construction = {})")
+        name = sql.Identifier(f"{self.name}_hnsw")
+        numbers = integer(m, "m", 2, 101), integer(ef_construction, "ef_construction", 4, 1001)
+        self._database.do(
+            lambda cursor: cursor.execute(made.format(name, self._database.table, *map(sql.Literal, numbers)))
+        )
+
+    def search(
+        self,
+        Q: Any,
+        k: int = 10,
+        *,
+        shortlist: int | None = None,
+        where: str | None = None,
+        parameters: Sequence[Any] = (),
+        exact: bool = False,
+    ) -> Any:
+        """The k nearest: so many by the bits, in the database, and of these the k nearest by the rebuilt vectors.
+
+        Parameters
+        ----------
+        Q : array of shape (n, d), or (d,) for one query
+        k : int
+        shortlist : int, optional
+            Candidates; by default ten for every result, and a hundred at least. An HNSW index gives at most 1,000.
+        where : str, optional
+            A condition on the columns, in SQL: only what meets it is found. It is part of the statement, so it must not
+            come from strangers; their values go into `parameters`, for which it has ``%s`` (and ``%%`` for a per cent
+            sign).
+        parameters : sequence
+        exact : bool
+            Look at all bits, even if there is an HNSW index.
+
+        Returns
+        -------
+        distances, keys
+            An array and a list for one query, of at most k; for several a list of such pairs.
+        """
+        k = integer(k, "k", 1)
+        wanted = shortlist_size(k, None if shortlist is None else integer(shortlist, "shortlist", 1))
+        if where is not None and not isinstance(where, str):
+            raise InputTypeError(f"where must be a condition in SQL, not {shown(where)}")
+        if isinstance(parameters, str) or not isinstance(parameters, Sequence):
+            raise InputTypeError(f"parameters must be a sequence, not {shown(parameters)}")
+        queries, single = query_rows(self.codec, Q)
+        asked = self._bit_texts(self._rows.bits(self.codec.encode(queries)))
+        sql = _psycopg().sql
+        condition = sql.SQL("" if where is None else f" WHERE ({where}\n)")
+        # Equal distances by the key; an index gives them in an order of its own.
+        order = sql.SQL(", key" if exact else "")
+        found = sql.SQL("SELECT key, bits::text, rest FROM {}{} ORDER BY bits <~> %s::bit({}){} LIMIT %s").format(
+            self._database.table, condition, sql.Literal(self._rows.n_bits), order
+        )
+
+        def candidates(cursor: Any) -> list[list[Any]]:
+            cursor.execute("SET TRANSACTION READ ONLY")
+            cursor.execute(f"SET LOCAL hnsw.ef_search = {min(wanted, _MOST_EF)}")
+            cursor.execute("SET LOCAL hnsw.iterative_scan = strict_order")
+            return [cursor.execute(found, (*parameters, one, wanted)).fetchall() for one in asked]
+
+        lists = self._database.do(candidates, again=True, named="where" if where is not None else None)
+        answers = [self._ranked(query, rows, k) for query, rows in zip(queries, lists, strict=True)]
+        return answers[0] if single else answers
+
+    def _ranked(self, query: Any, found: list[Any], k: int) -> Found:
+        signs = np.frombuffer("".join(bits for _, bits, _ in found).encode(), np.uint8) - np.uint8(ord("0"))
+        bits = np.packbits(signs.reshape(len(found), self._rows.n_bits), axis=1)
+        if any(len(rest) != self._rows.rest_bytes for _, _, rest in found):
+            raise FormatError(f"the table {self.name!r} holds codes that are not of its codec; it was changed")
+        rest = np.frombuffer(b"".join(rest for _, _, rest in found), np.uint8).reshape(
+            len(found), self._rows.rest_bytes
+        )
+        return self._rows.ranked(query, [key for key, _, _ in found], bits, rest, k)
+
+
+class _Database:
+    """A connection, made when it is needed, and again when it was cut. Threads take turns."""
+
+    def __init__(self, conninfo: str, name: str, timeout: float) -> None:
+        if not isinstance(conninfo, str):
+            raise InputTypeError(f"conninfo must be text, such as 'postgresql:///db', not {type(conninfo).__name__}")
+        self.name = name
+        self._conninfo = conninfo
+        self._milliseconds = int(1000 * nonnegative(timeout, "timeout"))
+        self._connection: Any = None
+        self._mutex = threading.RLock()
+
+    @property
+    def table(self) -> Any:
+        """The name of the table, as part of a statement."""
+        return _psycopg().sql.Identifier(self.name)
+
+    @property
+    def codec_table(self) -> Any:
+        """The name of the table of the codec."""
+        return _psycopg().sql.Identifier(f"{self.name}_codec")
+
+    def do(self, deed: Callable[[Any], T], again: bool = False, named: str | None = None) -> T:
+        """What a function does in a transaction, its errors as ours; what only reads is done again if it was cut."""
+        psycopg = _psycopg()
+        with self._mutex, _typed(self.name, named):
+            for last in (not again, True):
+                try:
+                    if self._connection is None or self._connection.closed:
+                        self._connection = psycopg.connect(self._conninfo)
+                        self._connection.execute(f"SET statement_timeout = {self._milliseconds}")
+                        self._connection.commit()
+                    with self._connection.transaction(), self._connection.cursor() as cursor:
+                        return deed(cursor)
+                except psycopg.OperationalError:
+                    if last or self._connection is None or not self._connection.closed:
+                        raise
+            raise AssertionError
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._mutex:
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                connection.close()
+
+
+@contextmanager
+def _typed(table: str, named: str | None) -> Iterator[None]:
+    """Errors of the database as ours."""
+    psycopg = _psycopg()
+    try:
+        yield
+    except psycopg.errors.UniqueViolation as error:
+        raise InputError(f"keys holds one that is there already: {first_line(error)}") from None
+    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
+        if named is None:
+            raise InputError(f"name = {table!r}: there is no such table of codes: make it by PgCodes.create") from None
+        raise InputError(f"{named}: {first_line(error)}") from None
+    except psycopg.errors.DuplicateTable as error:
+        raise InputError(f"name = {table!r}: {first_line(error)}; choose another, or open it") from None
+    except (psycopg.ProgrammingError, psycopg.DataError, psycopg.errors.ReadOnlySqlTransaction) as error:
+        raise InputError(f"{named or 'a value'}: {first_line(error)}") from None
+    except psycopg.errors.QueryCanceled as error:
+        raise StorageError(f"{table!r}: {first_line(error)}; raise timeout=") from None
+    except psycopg.Error as error:
+        raise StorageError(f"{table!r}: the database failed: {first_line(error)}") from None
+
+
+def _name(value: Any, argument: str) -> str:
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise InputError(f"{argument} has {shown(value)}, which is no name")
+    if len(value.encode("utf-8", "surrogatepass")) > _LONGEST:
+        raise InputError(f"{argument} has a name of more than {_LONGEST} bytes; choose a shorter one")
+    return value
+
+
+def _psycopg() -> Any:
+    try:
+        import psycopg
+        import psycopg.sql
+    except ImportError:
+        raise MissingDependencyError("PostgreSQL needs psycopg: pip install 'antisparse[pgvector]'") from None
+    return psycopg
