@@ -18,11 +18,11 @@ from antisparse._arrays import integer
 
 _MODULES = """
 builtins math cmath statistics random itertools functools operator collections heapq bisect decimal fractions datetime
-calendar time zoneinfo string re textwrap difflib unicodedata json csv pickle struct base64 binascii hashlib hmac secrets
-zlib gzip bz2 lzma zipfile tarfile os os.path pathlib shutil tempfile glob fnmatch io stat subprocess threading queue
-asyncio socket ssl selectors signal email.message email.utils urllib.parse urllib.request http.client logging argparse
-configparser inspect ast dis types enum dataclasses contextlib weakref copy gc sys traceback locale gettext html
-ipaddress uuid array sched cProfile timeit unittest.mock
+calendar time zoneinfo string re textwrap difflib unicodedata json csv pickle struct base64 binascii hashlib hmac
+secrets zlib gzip bz2 lzma zipfile tarfile os os.path pathlib shutil tempfile glob fnmatch io stat subprocess threading
+queue asyncio socket ssl selectors signal email.message email.utils urllib.parse urllib.request http.client logging
+argparse configparser inspect ast dis types enum dataclasses contextlib weakref copy gc sys traceback locale gettext
+html ipaddress uuid array sched cProfile timeit unittest.mock
 numpy numpy.linalg numpy.fft numpy.random numpy.ma numpy.polynomial.polynomial numpy.polynomial.chebyshev numpy.char
 scipy.linalg scipy.fft scipy.signal scipy.signal.windows scipy.special scipy.stats scipy.stats.mstats scipy.optimize
 scipy.integrate scipy.interpolate scipy.ndimage scipy.spatial scipy.spatial.distance scipy.sparse scipy.sparse.linalg

@@ -67,24 +67,27 @@ function drawStrip(code, parts, query) {
     svg("path", {d: rest, class: "off"}), svg("path", {d: lit, class: "lit"}));
 }
 
-// Coordinates of a vector as bars, what its code rebuilds as a line over them; and each against each.
+// Coordinates of a vector as bars, and what its code rebuilds as lines over them.
 function drawVectors(original, rebuilt, words) {
-  const shown = original || rebuilt, n = shown.length, wide = 420, high = 190, side = 190, gap = 24;
-  const largest = Math.max(1e-30, ...shown.map(Math.abs), ...(rebuilt || []).map(Math.abs));
-  const drawn = svg("svg", {viewBox: `0 0 ${wide + gap + side} ${high}`, role: "img", "aria-label": words});
-  const y = value => high / 2 - value / largest * (high / 2 - 4), step = wide / n;
+  const n = rebuilt.length, wide = 420, high = 160, step = wide / n, largest = largestOf(original, rebuilt);
+  const drawn = svg("svg", {viewBox: `0 0 ${wide} ${high}`, role: "img", "aria-label": words});
+  const y = value => high / 2 - value / largest * (high / 2 - 4);
   drawn.append(svg("path", {d: `M0 ${high / 2}h${wide}`, class: "axis"}));
   if (original) drawn.append(svg("path", {class: "was",
     d: original.map((value, i) => square(i * step, Math.min(y(value), high / 2), 0.8 * step, Math.abs(y(value) - high / 2))).join("")}));
-  if (rebuilt) drawn.append(svg("path", {class: "now", d: rebuilt.map((value, i) => `M${i * step} ${y(value)}h${0.8 * step}`).join("")}));
-  if (original && rebuilt) {
-    const at = value => (value / largest + 1) / 2 * side, left = wide + gap;
-    drawn.append(svg("path", {d: `M${left} ${high}v${-high}M${left} ${high}h${side}M${left} ${high}L${left + side} 0`, class: "axis"}));
-    drawn.append(svg("path", {class: "point",
-      d: original.map((value, i) => square(left + at(value) - 1.5, high - at(rebuilt[i]) - 1.5, 3, 3)).join("")}));
-  }
+  drawn.append(svg("path", {class: "now", d: rebuilt.map((value, i) => `M${i * step} ${y(value)}h${0.8 * step}`).join("")}));
   return drawn;
 }
+
+// Every coordinate: the original across, what was rebuilt up. On the diagonal nothing is lost.
+function drawScatter(original, rebuilt) {
+  const side = 160, largest = largestOf(original, rebuilt), at = value => (value / largest + 1) / 2 * side;
+  return svg("svg", {viewBox: `-2 -2 ${side + 4} ${side + 4}`, role: "img", "aria-label": "Original coordinates across, rebuilt ones up"},
+    svg("path", {d: `M0 0V${side}H${side}M0 ${side}L${side} 0`, class: "axis"}),
+    svg("path", {class: "point", d: original.map((value, i) => square(at(value) - 1.5, side - at(rebuilt[i]) - 1.5, 3, 3)).join("")}));
+}
+
+const largestOf = (original, rebuilt) => Math.max(1e-30, ...rebuilt.map(Math.abs), ...(original || []).map(Math.abs));
 
 const CURVES = {hamming: ["NN_b", "2 3"], asymmetric: ["NN_a", "6 3"], reconstruction: ["NN_e", ""]};
 

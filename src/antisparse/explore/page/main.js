@@ -106,8 +106,10 @@ function showQuery() {
   const caption = element("figcaption", {});
   const dot = name => { const made = element("span", {class: "dot"}); made.style.background = `var(--${name})`; return made; };
   if (query.original) caption.append(dot("kept"), "original ");
-  caption.append(dot("lost"), "rebuilt from the code. ", query.original ? "Right: each coordinate, original across and rebuilt up; on the line nothing is lost. " : "", error, part);
-  plot.append(drawVectors(query.original, query.rebuilt, `The ${query.original ? "original vector and the " : ""}vector that the code rebuilds. ${error}`), caption);
+  caption.append(dot("lost"), "rebuilt from the code. ", query.original ? "The square has each coordinate, original across and rebuilt up; on its diagonal nothing is lost. " : "", error, part);
+  const pictures = element("div", {class: "pictures"}, drawVectors(query.original, query.rebuilt, `The ${query.original ? "original vector and the " : ""}vector that the code rebuilds. ${error}`));
+  if (query.original) pictures.append(drawScatter(query.original, query.rebuilt));
+  plot.append(pictures, caption);
 }
 
 function show() {

@@ -34,10 +34,9 @@ function fileSource(data) {
   }
   const label = place => ({id: ids[place], key: keys[place], text: texts[place]});
   // How many of the true neighbours of an item the best search of a size has lost.
-  function lost(at, size) {
-    const true_ = places(truth, at), found = sizes[size].columns.reconstruction.places
-      ? places(sizes[size].columns.reconstruction, at) : places(sizes[size].columns.hamming, at);
-    return true_ && found ? true_.filter(place => !found.includes(place)).length : 0;
+  function lost(at, size, method = sizes[size].columns.reconstruction.places ? "reconstruction" : "hamming") {
+    const nearest = places(truth, at), found = places(sizes[size].columns[method], at);
+    return nearest && found ? nearest.filter(place => !found.includes(place)).length : 0;
   }
 
   return {
@@ -69,13 +68,12 @@ function fileSource(data) {
       places.sort((a, b) => by[b] - by[a] || a - b);
       return label(places[turn % Math.min(places.length, 20)]);
     },
-    // Where to begin: at an item that shows what it is about, having lost two to four neighbours.
+    // Where to begin: at an item that shows what it is about, of whose neighbours one search lost more than another.
     start(size) {
-      for (let i = 0; i < data.asked; i++) {
-        const at = (i + Math.floor(data.asked / 3)) % data.asked, missing = lost(at, size);
-        if (missing >= 2 && missing <= 4) return label(at);
-      }
-      return label(0);
+      const order = Array.from({length: data.asked}, (_, i) => (i + Math.floor(data.asked / 3)) % data.asked);
+      const tells = at => { const missing = lost(at, size); return missing >= 1 && missing <= 3 && lost(at, size, "hamming") > missing + 1; };
+      const some = at => lost(at, size) >= 2 && lost(at, size) <= 4;
+      return label(order.find(tells) ?? order.find(some) ?? 0);
     },
   };
 }
