@@ -210,7 +210,7 @@ def test_what_cannot_be_shown_is_said(explorer: Explorer, tmp_path: Path) -> Non
         write_page(tmp_path / "page.html", explorer, [9999])
     with pytest.raises(InputError, match="there is no folder"):
         write_page(tmp_path / "no" / "page.html", explorer, [1])
-    with pytest.raises(InputError, match="not a regular file"):
+    with pytest.raises(InputError, match="only a regular file"):
         write_page(tmp_path, explorer, [1])
     with pytest.raises(InputTypeError, match="must be an index"):
         Explorer(VECTORS)

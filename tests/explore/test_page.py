@@ -276,7 +276,8 @@ def test_every_picture_and_field_has_a_name(url: str, browser: Any) -> None:
         page.pick("k3")
         nameless = page.page.evaluate("""() => Array.from(document.querySelectorAll(
             "svg:not([aria-hidden]), input, textarea, [role=listbox], section, nav"))
-            .filter(one => !one.hasAttribute("aria-label") && !(one.labels && one.labels.length)).map(one => one.outerHTML.slice(0, 80))""")
+            .filter(one => !one.hasAttribute("aria-label") && !(one.labels && one.labels.length))
+            .map(one => one.outerHTML.slice(0, 80))""")
         assert nameless == []
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import integer
+from antisparse._arrays import integer, optional_name
 from antisparse.codec.codec import Codec
 from antisparse.codec.queries import Method
 from antisparse.codes import Codes
@@ -75,6 +75,8 @@ class Explorer:
     def __init__(
         self, index: Any, originals: Originals | None = None, others: Sequence[Any] = (), text: str | None = None
     ) -> None:
+        if not isinstance(others, Sequence):
+            raise InputTypeError(f"others must be a sequence of indexes, not {type(others).__name__}")
         for one in (index, *others):
             if not isinstance(one, Reader):
                 raise InputTypeError(f"index must be an index, and others a sequence of such, not {type(one).__name__}")
@@ -84,7 +86,7 @@ class Explorer:
             raise InputError("others were made for another metric than the index; they cannot be compared")
         self.index: Reader = index
         self.originals = originals
-        self.text = text_column(index, text)
+        self.text = text_column(index, optional_name(text, "text"))
         self.sizes: list[Reader] = sorted((index, *others), key=lambda one: one.codec.n_bytes)
 
     def items(self, ids: Ids) -> Asked:

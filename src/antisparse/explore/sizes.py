@@ -9,6 +9,7 @@ from antisparse._arrays import integer, renamed
 from antisparse.errors import InputError, InputTypeError
 from antisparse.explore.originals import Originals
 from antisparse.index.index import Index
+from antisparse.index.reader import Reader
 
 MOST_SIZES = 12
 
@@ -35,6 +36,8 @@ def other_sizes(
     progress : bool
     n_threads : int, optional
     """
+    if not isinstance(index, Reader):
+        raise InputTypeError(f"index must be an index, not {type(index).__name__}")
     if not isinstance(originals, Originals):
         raise InputTypeError(f"originals must be Originals.of(index, vectors), not {type(originals).__name__}")
     if isinstance(n_bytes, str) or not isinstance(n_bytes, Sequence):

@@ -1,6 +1,7 @@
 """The page as one file: everything that it shows was found by the library, and lies in it."""
 
 import base64
+import os
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from antisparse._arrays import integer, path_of, random_numbers
-from antisparse._files import sync_folder, write_file
+from antisparse._files import replacing
 from antisparse.errors import InputError, InputTypeError
 from antisparse.explore.answers import SHOWN_DIMENSIONS, about
 from antisparse.explore.explorer import METHODS, Asked, Column, Explorer, relative_errors
@@ -53,12 +54,8 @@ def write_page(path: Any, explorer: Explorer, ids: Any, name: str = "index") -> 
         raise InputError(f"ids are {len(chosen)}; a page holds 1 to {MOST_ITEMS:,} items")
     explorer.index._state.check_there(chosen)
     text = page(data(explorer, chosen, name)).encode()
-    if not place.parent.is_dir():
-        raise InputError(f"path = {str(place)!r}: there is no folder {str(place.parent)!r}; make it first")
-    if place.exists() and not place.is_file():
-        raise InputError(f"path = {str(place)!r} is not a regular file; choose another name")
-    write_file(place, [text])
-    sync_folder(place.parent)
+    with replacing(place) as temporary:
+        temporary.write_bytes(text)
     return len(text)
 
 
@@ -130,7 +127,7 @@ def check_page_path(path: Path, name: str) -> None:
     """Raise if a page cannot be written there, before the work and not after it."""
     if path.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"{name} {path}: its suffix must be .html")
-    if not path.parent.is_dir():
+    if not os.path.isdir(path.parent):
         raise InputError(f"{name} {path}: there is no folder {path.parent}; make it first")
-    if path.is_dir():
+    if os.path.isdir(path):
         raise InputError(f"{name} {path}: it is a folder")
