@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import zoo
-from conftest import HOSTILE, KEYS, SIZES, TEXTS, VECTORS, are_nearest, built
+from explored_texts import HOSTILE, KEYS, SIZES, TEXTS, VECTORS, are_nearest, built
 from letters import Letters
 
 from antisparse import Index, InputError, InputTypeError

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import uvicorn
-from conftest import HOSTILE, KEYS, SIZES, TEXTS, VECTORS, built
+from explored_texts import HOSTILE, KEYS, SIZES, TEXTS, VECTORS, built
 from letters import Letters
 from running import service
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import KEYS, TEXTS, VECTORS
+from explored_texts import KEYS, TEXTS, VECTORS
 from running import Running, service
 
 from antisparse import Index
