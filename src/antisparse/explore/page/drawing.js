@@ -32,7 +32,7 @@ const square = (x, y, w, h) => `M${x} ${y}h${w}v${h}h${-w}z`;
 // The code drawn unit by unit; those that differ from the other code are lit.
 function drawCode(code, parts, other, words) {
   const units = unitsOf(code, parts).slice(0, MOST_UNITS), against = other ? unitsOf(other, parts) : null;
-  const step = 14, across = 32 * step, paths = {on: "", off: "", lit: "", "lit-off": ""}, digits = [];
+  const step = 14, across = (units.length > 256 ? 64 : 32) * step, paths = {on: "", off: "", lit: "", "lit-off": ""}, digits = [];
   let x = 0, y = 0, last = null;
   units.forEach((unit, i) => {
     const wide = unit.part.bits === 1 ? step : unit.part.bits === 4 ? 1.5 * step : 3 * step;

@@ -95,7 +95,7 @@ function showQuery() {
   const {query, items} = answer, parts = source.info.sizes[size].parts, now = source.info.sizes[size];
   const item = query.id !== null ? items[query.id] : null;
   byId("query-text").textContent = item ? item.text || "(no text)" : asked.text !== undefined ? asked.text : `A vector of ${asked.vector.length} numbers`;
-  const note = item && item.key !== item.text ? `Key ${item.key}. ` : "";
+  const note = item && item.key !== item.text && item.text !== "item " + item.key ? `Key ${item.key}. ` : "";
   byId("query-note").textContent = note + (item && !query.original ? "Its original vector is not at hand: what its code rebuilds is asked." : "");
   byId("query-code").replaceChildren(element("p", {}, `Its code: ${now.code}.`), drawCode(query.code, parts, null, `The code of the query, ${now.bytes} bytes: ${query.code}`));
   const plot = byId("plot");
