@@ -6,19 +6,29 @@ SOURCES := pyproject.toml CMakeLists.txt $(shell find src native -type f -not -n
 NATIVE := $(shell find native -name '*.cpp' -o -name '*.hpp')
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo paper test test-long fuzz test-lowest test-models test-cluster lint format stubs bench bench-recall bench-embeddings bench-smoke sanitize tsan clean help
+.PHONY: demo paper test test-page test-long fuzz test-lowest test-models test-cluster lint format stubs bench bench-recall bench-embeddings bench-smoke sanitize tsan clean help
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/:/' | column -t -s:
 
-demo: $(VENV)/with-plot  ## the 2011 paper in two minutes: figures 1 and 2, its claims, a page with pictures
+demo: $(VENV)/with-demo  ## in two minutes: the 2011 paper's figures and claims, an index of sentences, and a page for each
 	$(BIN)/antisparse paper --only figures,h,two-stage,path --out out/demo
+	rm -rf out/demo/sample
+	$(BIN)/antisparse sample -o out/demo/sample
+	$(BIN)/antisparse explore out/demo/sample/sentences.index --vectors out/demo/sample/sentences.npy --bytes 4,8,16,32 -o out/demo/explorer.html
+	@echo "the paper, with pictures:  out/demo/index.html"
+	@echo "what codes find and miss:  out/demo/explorer.html"
 
 paper: $(VENV)/with-plot  ## every experiment of the paper; DATA=sift1m, siftsmall or a folder of SIFT vectors
 	$(BIN)/antisparse paper --data $(or $(DATA),sift1m)
 
 test: $(VENV)/with-test  ## the whole test suite
 	$(BIN)/python -m pytest -n auto
+
+# The browser of the system, or, where it has none, the one that Playwright fetches.
+test-page: $(VENV)/with-page  ## the explorer and the paper's page in Chromium, by Playwright
+	command -v chromium || command -v chromium-browser || command -v google-chrome || $(BIN)/python -m playwright install --with-deps chromium
+	ANTISPARSE_PAGE=1 $(BIN)/python -m pytest tests/explore tests/paper/test_reproduce.py
 
 test-long: $(VENV)/with-test  ## the index killed 1,000 and interrupted 50,000 times, every bit flipped, 1,000,000 files mutated (half an hour)
 	ANTISPARSE_CRASHES=1000 ANTISPARSE_FLIPS=1 ANTISPARSE_MUTATIONS=500000 ANTISPARSE_FUZZ=500000 ANTISPARSE_INTERRUPTS=50000 \

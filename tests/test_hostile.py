@@ -26,7 +26,7 @@ from letters import Letters
 
 import antisparse as a
 from antisparse import codec as fields
-from antisparse import datasets, evaluation, paper, tuning
+from antisparse import datasets, evaluation, explore, paper, tuning
 from antisparse.cluster import build
 from antisparse.errors import AntisparseError
 from antisparse.index import add_faiss, commit, stage, to_faiss
@@ -39,6 +39,7 @@ MODULES = [
     "antisparse.datasets",
     "antisparse.encoders",
     "antisparse.evaluation",
+    "antisparse.explore",
     "antisparse.index",
     "antisparse.learning",
     "antisparse.paper",
@@ -50,6 +51,8 @@ MODULES = [
 # Called by the library itself, with what it has checked or made: results, and the steps between vectors and codes.
 RESULTS = ("Breakpoint", "Claim", "Learned", "Measure", "Piece", "Recall", "Setting", "Settings", "SpreadPath")
 INNER = {
+    *(f"Explorer.{name}" for name in ("codes", "column", "exact", "items", "prepared", "rebuilt", "recall")),
+    *("Originals", "Originals.of_ids", "Originals.nearest"),
     *("Built", "RayEngine", "ShardedIndex", "create_app", "serve"),  # tests/cluster, tests/serve
     *(f"ShardedIndex.{name}" for name in ("codes", "embed", "items", "range_search", "reconstruct", "search")),
     *(*RESULTS, "SpreadResult", "Study", "Tuning", "Index", "RowLayout"),
@@ -287,6 +290,12 @@ def worded() -> a.Index:
 def fitted(encoder: Any) -> Callable[..., Any]:
     """The encoder's constructor, whose arguments `fit` checks."""
     return lambda **parameters: encoder(**parameters).fit(X)
+
+
+def explored() -> a.Index:
+    found = a.Index.create(None, zoo.codec("signs"))
+    found.add(X)
+    return found
 
 
 def written() -> str:
@@ -533,6 +542,7 @@ CALLS: dict[str, Callable[[], tuple[Callable[..., Any], dict[str, Any]]]] = {
     ),
     "load": lambda: (datasets.load, {"name": "synthetic", "n": 20, "d": 4, "queries": 2, "learn": 2, **_SEED}),
     "synthetic": lambda: (datasets.synthetic, {"n": 20, "d": 4, "queries": 2, "learn": 2, **_SEED}),
+    "sentences": lambda: (datasets.sentences, {"dimensions": 2}),
     "sift1m": lambda: (datasets.sift1m, {"progress": False}),
     "siftsmall": lambda: (datasets.siftsmall, {"progress": False}),
     "exact_neighbors": lambda: (
@@ -544,6 +554,19 @@ CALLS: dict[str, Callable[[], tuple[Callable[..., Any], dict[str, Any]]]] = {
     "intersection_recall": lambda: (evaluation.intersection_recall, {"ids": _FOUND, "neighbors": _FOUND, "k": 2}),
     "Measure.parse": lambda: (evaluation.Measure.parse, {"name": "1@10"}),
     "Measure.parts": lambda: (evaluation.Measure(1, 2).parts, {"ids": _FOUND, "neighbors": _FOUND}),
+    "Explorer": lambda: (
+        explore.Explorer,
+        {"index": explored(), "originals": explore.Originals(X), "others": [], "text": None},
+    ),
+    "Originals.of": lambda: (explore.Originals.of, {"index": explored(), "vectors": X}),
+    "other_sizes": lambda: (
+        explore.other_sizes,
+        {"index": explored(), "originals": explore.Originals(X), "n_bytes": [2], "progress": False, **_SEED},
+    ),
+    "write_page": lambda: (
+        explore.write_page,
+        {"path": "page.html", "explorer": explore.Explorer(explored()), "ids": [1, 2], "name": "x"},
+    ),
     "check_names": lambda: (paper.check_names, {"only": ("path",)}),
 }
 

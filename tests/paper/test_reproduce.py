@@ -100,6 +100,34 @@ def test_the_page_needs_nothing_else_and_every_picture_has_words(folder: Path) -
     assert not page.scripts
 
 
+def test_the_page_explains_its_searches_first_and_counts_in_whole_words(folder: Path) -> None:
+    text = (folder / "index.html").read_text(encoding="utf-8")
+    body = text[text.index("<body>") :]
+    for name in ("NN_b", "NN_a", "NN_e"):
+        assert body.index(name) == body.index(f"<b>{name}</b>") + 3
+    claims = json.loads((folder / "claims.json").read_text())["claims"]
+    counts = {verdict: sum(claim["verdict"] == verdict for claim in claims) for verdict in VERDICTS}
+    assert sum(counts.values()) == len(claims)
+    said = re.search(r"Of (\d+) claims, (.*?)\.", body)
+    assert said and int(said[1]) == len(claims)
+    assert re.search(rf"\b{counts['holds']} holds?\b", said[2]) and ("holds" in said[2]) == (counts["holds"] == 1)
+
+
+def test_one_best_h_is_told(folder: Path) -> None:
+    claims = json.loads((folder / "claims.json").read_text())["claims"]
+    measured = next(claim["measured"] for claim in claims if claim["statement"].startswith("h trades"))
+    best = json.loads((folder / "h.json").read_text())["numbers"]["best h"]["relative"]
+    assert measured.startswith(f"best relative h: NN_b {best['NN_b']:g}, NN_e {best['NN_e']:g};")
+    page = (folder / "index.html").read_text(encoding="utf-8")
+    assert f"the best relative h is {best['NN_e']:g} for the first and {best['NN_b']:g} for the second" in page
+
+
+def test_pictures_are_narrow_enough_for_a_phone(folder: Path) -> None:
+    for name in STUDIES:  # text of 10 points is 8 pixels high where 450 points are shown in 360
+        found = re.search(r'<svg[^>]*viewBox="0 0 ([0-9.]+) ', (folder / f"{name}.svg").read_text(encoding="utf-8"))
+        assert found and float(found[1]) <= 450
+
+
 def test_the_page_loads_in_a_browser(folder: Path, tmp_path: Path) -> None:
     browser = next(
         (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), ""
@@ -126,6 +154,10 @@ def test_the_page_loads_in_a_browser(folder: Path, tmp_path: Path) -> None:
             "--headless",
             "--no-sandbox",
             "--disable-gpu",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--no-first-run",
             "--window-size=390,900",  # a phone
             f"--user-data-dir={tmp_path}",
             "--enable-logging=stderr",

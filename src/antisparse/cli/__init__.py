@@ -10,6 +10,7 @@ from typing import NoReturn
 from antisparse import __version__
 from antisparse.cli.build import add_build
 from antisparse.cli.cluster import add_cluster
+from antisparse.cli.explore import add_explore
 from antisparse.cli.index import add_index
 from antisparse.cli.paper import add_paper
 from antisparse.cli.search import add_search
@@ -30,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _Parser(prog="antisparse", description="Compact binary codes for vectors.")
     parser.add_argument("--version", action="version", version=f"antisparse {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for add in (add_build, add_index, add_search, add_tune, add_serve, add_cluster, add_paper):
+    for add in (add_build, add_index, add_search, add_tune, add_explore, add_serve, add_cluster, add_paper):
         add(commands)
     given = parser.parse_args(arguments)
     try:

@@ -8,6 +8,7 @@ from typing import Any
 
 from antisparse._arrays import renamed
 from antisparse.cli._shared import index_place, model_arguments, open_index, text_model
+from antisparse.cli.explore import originals, originals_arguments
 from antisparse.errors import InputError, MissingDependencyError
 
 _LIMITS = {
@@ -26,7 +27,8 @@ def add_serve(commands: Any) -> None:
     parser = commands.add_parser(
         "serve",
         help="serve an index over HTTP",
-        description="Serve an index over HTTP until the process is told to end. /openapi.json says what can be asked.",
+        description="Serve an index over HTTP until the process is told to end. / is a page that explores it, and "
+        "/openapi.json says what can be asked.",
     )
     parser.add_argument("index", metavar="INDEX", type=index_place, help="the folder of the index, or its address")
     parser.add_argument("--host", default="127.0.0.1", help="where to listen (127.0.0.1); elsewhere needs tokens")
@@ -38,6 +40,7 @@ def add_serve(commands: Any) -> None:
     parser.add_argument("--shards", type=int, metavar="N", help="search by so many shards on Ray")
     parser.add_argument("--address", help="the Ray cluster of the shards (by default one is started here)")
     model_arguments(parser, "the model that makes vectors of texts (the one that the index keeps)")
+    originals_arguments(parser)
     parser.add_argument("--follow", type=float, default=1.0, help="seconds between looks for changes by others (1)")
     parser.add_argument("--end", type=float, default=10.0, help="seconds that requests have to end on SIGTERM (10)")
     parser.add_argument("--quiet", action="store_true", help="no line for every request")
@@ -61,9 +64,11 @@ def _serve(given: argparse.Namespace, command: str) -> int:
         chosen = {field.name: getattr(given, field.name) for field in dataclasses.fields(Limits)}
         limits = Limits(**{name: value for name, value in chosen.items() if value is not None})
         with _opened(given) as index:
+            found, others = originals(given, index)
+            shown: dict[str, Any] = {"originals": found, "others": others, "name": Path(str(given.index)).name}
             print(f"serving {index!r}", file=sys.stderr, flush=True)
             options = {"write": given.write, "tokens": tokens, "limits": limits, "follow": given.follow}
-            serve(index, given.host, given.port, end=given.end, log=not given.quiet, **options)
+            serve(index, given.host, given.port, end=given.end, log=not given.quiet, **options, **shown)
     return 0
 
 

@@ -4,6 +4,7 @@ from antisparse.datasets.dataset import Dataset, read_dataset, write_dataset
 from antisparse.datasets.download import cache_folder, fetch
 from antisparse.datasets.files import read_vectors, write_vectors
 from antisparse.datasets.named import load, sift1m, siftsmall, synthetic
+from antisparse.datasets.sentences import sentences
 
 __all__ = [
     "Dataset",
@@ -12,6 +13,7 @@ __all__ = [
     "load",
     "read_dataset",
     "read_vectors",
+    "sentences",
     "sift1m",
     "siftsmall",
     "synthetic",

@@ -37,7 +37,7 @@ def measure(settings: Settings, track: Track) -> dict[int, Sample]:
 
 def study(samples: dict[int, Sample], settings: Settings) -> Study:
     """The picture and the numbers."""
-    figure, (ax,) = new_figure()
+    figure, (ax,) = new_figure(height=6.2)
     bits = list(samples)
     for curve in CURVES:
         recalls = [samples[m].by_seed(curve, R) for m in bits]

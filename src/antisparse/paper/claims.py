@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from antisparse.paper.methods import Curve
-from antisparse.paper.penalty import Penalty, best_h
+from antisparse.paper.penalty import JUDGING, Penalty, chosen_h
 from antisparse.paper.penalty import R as TEN
 from antisparse.paper.sample import Estimate, Sample, estimate, worst
 from antisparse.paper.settings import Settings
@@ -120,11 +120,8 @@ def synthetic_claims(bits: dict[int, Sample], at: Sample, settings: Settings) ->
 def penalty_claims(penalty: Penalty) -> list[Claim]:
     """The claims on h and the path."""
     exact = sum(count == penalty.expected_stuck for count in penalty.stuck)
-    # Chosen on one half of the queries, judged on the other: where an h was chosen as the best, it never loses.
-    half, other_half = (
-        {h: sample.queries(slice(start, None, 2)) for h, sample in penalty.relative.items()} for start in (0, 1)
-    )
-    chosen = best_h(half)
+    other_half = {h: sample.queries(JUDGING) for h, sample in penalty.relative.items()}
+    chosen = chosen_h(penalty.relative)
     trade = [
         estimate(
             other_half[chosen[s]].hits(("antisparse", s), TEN) - other_half[chosen[o]].hits(("antisparse", s), TEN)

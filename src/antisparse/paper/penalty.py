@@ -19,6 +19,7 @@ ABSOLUTE = (0.01, 0.03, 0.1, 0.3, 0.6, 1.0, 1.5, 2.0, 3.0, 4.0)
 RELATIVE = (0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9)
 STEP = 1.1  # what a small change of h is
 CURVES: list[Curve] = [("antisparse", "NN_b"), ("antisparse", "NN_e")]
+CHOOSING, JUDGING = slice(0, None, 2), slice(1, None, 2)  # the queries that choose an h, and those that judge it
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def measure(settings: Settings, track: Track) -> Penalty:
 
 def study(penalty: Penalty, settings: Settings) -> Study:
     """The picture and the numbers."""
-    figure, axes = new_figure(2, width=12)
+    figure, axes = new_figure(2)
     numbers: dict[str, Any] = {
         "components that change state from h = 1 to 1.1": penalty.moved.mean,
         "signs that change from h = 1 to 1.1": penalty.flipped.mean,
@@ -91,15 +92,16 @@ def study(penalty: Penalty, settings: Settings) -> Study:
         "the paper's h = 1", (1, 0.05), xytext=(-6, 0), textcoords="offset points", ha="right", fontsize=10
     )
     axes[1].legend(axes[1].get_lines(), [SEARCHES[search].label for _, search in CURVES], frameon=False, fontsize=11)
-    best = {name: best_h(samples) for name, samples in names.items()}
+    best = {name: chosen_h(samples) for name, samples in names.items()}
     return Study(
         name="h",
         title=f"The choice of h, m = {settings.m}, synthetic set",
         caption=(
-            "A small h codes for the reconstruction (dotted), a larger one for the Hamming distance (solid). Of these, "
-            f"the best relative h is {best['relative']['NN_e']:g} for the first and {best['relative']['NN_b']:g} for "
-            f"the second. From h = 1 to h = 1.1, {penalty.moved.mean:.1%} of the components leave or join the "
-            f"stuck ones and {penalty.flipped.mean:.1%} of the bits change."
+            "A small h codes for the reconstruction (NN_e, dotted), a larger one for the Hamming distance (NN_b, "
+            f"solid). On half of the queries, as in the table, the best relative h is {best['relative']['NN_e']:g} "
+            f"for the first and {best['relative']['NN_b']:g} for the second. From h = 1 to "
+            f"h = 1.1, {penalty.moved.mean:.1%} of the components leave or join the stuck ones and "
+            f"{penalty.flipped.mean:.1%} of the bits change."
         ),
         alt=(
             "Two line charts of recall@10 against h, absolute and relative. Hamming search is best at relative h = "
@@ -108,6 +110,11 @@ def study(penalty: Penalty, settings: Settings) -> Study:
         numbers=numbers | {"best h": best},
         figure=figure,
     )
+
+
+def chosen_h(samples: dict[float, Sample]) -> dict[str, float]:
+    """The best h on every other query, so that the rest can judge it: where it was chosen, the best never loses."""
+    return best_h({h: sample.queries(CHOOSING) for h, sample in samples.items()})
 
 
 def best_h(samples: dict[float, Sample]) -> dict[str, float]:

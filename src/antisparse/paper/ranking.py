@@ -64,7 +64,7 @@ def ladder(depth: int) -> list[int]:
 
 def draw(sample: Sample, depth: int, title: str) -> "tuple[Figure, list[Curve]]":
     """recall@R of every curve of the sample, R on a logarithmic axis."""
-    figure, (ax,) = new_figure()
+    figure, (ax,) = new_figure(height=6.6)
     R = np.unique(np.geomspace(1, depth, 40).astype(int)).tolist()
     shown = list(sample.ranks)
     for curve in shown:

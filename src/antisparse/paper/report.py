@@ -19,22 +19,44 @@ from antisparse.paper.claims import UNCERTAINTY, Claim
 from antisparse.paper.settings import Settings
 from antisparse.paper.study import Study
 
-_COLOURS = {"holds": "#1b7837", "does not hold": "#b2182b", "undecided": "#8a6d00", "not measured": "#666666"}
+# Of each verdict: how several claims have it, and how one has.
+_VERDICTS = {
+    "holds": ("hold", "holds"),
+    "does not hold": ("do not hold", "does not hold"),
+    "undecided": ("are undecided", "is undecided"),
+    "not measured": ("were not measured", "was not measured"),
+}
+
+_SEARCHES = """<p>A vector is coded by the signs of its representation, and three searches use the codes alone.
+<b>NN_b</b> compares the bits of two codes (Hamming distance). <b>NN_a</b> keeps the query as real numbers and compares
+these with the bits of each code (asymmetric). <b>NN_e</b> compares the query with the vector that each code rebuilds
+(reconstruction). recall@R is the part of the queries whose true nearest neighbour is among the first R results.</p>
+"""
 
 _STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
-h1 { font-size: 1.7rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; }
+:root { --paper: #fff; --ink: #222; --soft: #555; --line: #ddd; --holds: #1b7837; --fails: #b2182b; --open: #8a6d00; }
+@media (prefers-color-scheme: dark) {
+  :root { --paper: #14171c; --ink: #e8e6e1; --soft: #a2a8b3; --line: #333a45; }
+  :root { --holds: #7fcf94; --fails: #ff8f8f; --open: #e0bf5a; }
+}
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
+body { color: var(--ink); background: var(--paper); }
+h1 { font-size: 1.7rem; line-height: 1.25; } h2 { font-size: 1.25rem; margin-top: 2.5rem; }
 table { border-collapse: collapse; width: 100%; font-size: 0.92rem; }
-th, td { text-align: left; vertical-align: top; padding: 0.45rem 0.6rem; border-bottom: 1px solid #ddd; }
-th { border-bottom: 2px solid #888; }
-figure { margin: 1rem 0; } figure img { max-width: 100%; height: auto; }
-figcaption { color: #444; max-width: 60rem; }
+th, td { text-align: left; vertical-align: top; padding: 0.45rem 0.6rem; border-bottom: 1px solid var(--line); }
+th { border-bottom: 2px solid var(--soft); }
+figure { margin: 1rem 0; }
+figure img { width: 100%; max-width: 46rem; height: auto; background: #fff; border-radius: 0.4rem; }
+figcaption, p { max-width: 60rem; } figcaption { color: var(--soft); }
 .verdict { font-weight: 600; white-space: nowrap; }
-footer { margin-top: 3rem; color: #666; font-size: 0.85rem; overflow-wrap: anywhere; }
+.holds { color: var(--holds); } .does-not-hold { color: var(--fails); }
+.undecided { color: var(--open); } .not-measured { color: var(--soft); }
+footer { margin-top: 3rem; color: var(--soft); font-size: 0.85rem; overflow-wrap: anywhere; }
 @media (max-width: 40rem) {  /* a phone: the cells of a claim below each other */
+  body { margin-top: 1rem; } h1 { font-size: 1.4rem; }
   thead { display: none; } table, tbody, tr, td { display: block; }
   td { border: 0; padding: 0.15rem 0; overflow-wrap: anywhere; } td:first-child { font-weight: 600; }
-  tr { padding: 0.6rem 0; border-bottom: 1px solid #ddd; }
+  tr { padding: 0.6rem 0; border-bottom: 1px solid var(--line); }
 }
 """
 
@@ -89,11 +111,19 @@ def _svg(study: Study) -> bytes:
     return file.getvalue()
 
 
+def _counted(claims: list[Claim]) -> str:
+    """How many claims have which verdict, as a sentence."""
+    counts = {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in _VERDICTS}
+    said = [f"{n} {_VERDICTS[verdict][n == 1]}" for verdict, n in counts.items() if n]
+    listed = " and ".join([", ".join(said[:-1]), said[-1]] if len(said) > 1 else said)
+    return f"Of {len(claims)} claims, {listed}." if len(claims) > 1 else f"Of one claim, {listed}."
+
+
 def _page(studies: list[Study], pictures: dict[str, bytes], claims: list[Claim], about: dict[str, Any]) -> str:
     text = html.escape
     rows = "".join(
         f"<tr><td>{text(c.statement)}</td><td>{text(c.rule)}</td><td>{text(c.measured)}</td>"
-        f'<td class="verdict" style="color:{_COLOURS[c.verdict]}">{c.verdict}</td></tr>\n'
+        f'<td class="verdict {c.verdict.replace(" ", "-")}">{c.verdict}</td></tr>\n'
         for c in claims
     )
     figures = "".join(
@@ -102,13 +132,8 @@ def _page(studies: list[Study], pictures: dict[str, bytes], claims: list[Claim],
         f"<figcaption>{text(s.caption)}</figcaption></figure>\n"
         for s in studies
     )
-    counts = ", ".join(
-        f"{sum(c.verdict == verdict for c in claims)} {verdict}"
-        for verdict in _COLOURS
-        if any(c.verdict == verdict for c in claims)
-    )
     seeds = f"seeds {about['seeds']}, of Figure 3 {about['sift seeds']}"
-    summary = f" Verdicts on {len(claims)} claims: {text(counts)}." if claims else ""
+    summary = f" {text(_counted(claims))}" if claims else ""
     table = f"""<h2>The claims</h2>
 <p>{text(UNCERTAINTY)}</p>
 <table>
@@ -123,6 +148,7 @@ def _page(studies: list[Study], pictures: dict[str, bytes], claims: list[Claim],
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
 <link rel="icon" href="data:,">
 <title>Anti-sparse coding, reproduced</title>
 <style>{_STYLE}</style>
@@ -130,7 +156,7 @@ def _page(studies: list[Study], pictures: dict[str, bytes], claims: list[Claim],
 <body>
 <h1>Anti-sparse coding for approximate nearest neighbor search, reproduced</h1>
 <p>The experiments of Jégou, Furon and Fuchs (2011), run anew.{summary}</p>
-{table if claims else ""}{figures}
+{_SEARCHES}{table if claims else ""}{figures}
 <footer>Made by <code>{text(about["command"])}</code>; {text(seeds)}; {text(versions)}.</footer>
 </body>
 </html>

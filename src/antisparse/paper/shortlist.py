@@ -93,7 +93,7 @@ def ratio(times: dict[str, list[float]], name: str, other: str) -> Estimate:
 
 def study(result: TwoStage, settings: Settings) -> Study:
     """The picture and the numbers."""
-    figure, (left, right) = new_figure(2, width=12)
+    figure, (upper, lower) = new_figure(2)
     colour = METHODS["antisparse"].colour
     numbers: dict[str, Any] = {"shortlist": result.lengths}
     for stage in STAGES:
@@ -101,23 +101,23 @@ def study(result: TwoStage, settings: Settings) -> Study:
         micro = [result.seconds[stage, str(length)] * 1e6 for length in result.lengths]
         numbers[stage] = {"recall@10": recall, "microseconds a query": micro}
         line, name = SEARCHES[stage].line, SEARCHES[stage].label
-        left.plot(result.lengths, recall, line, color=colour, lw=2, label=f"{name}, then NN$_e$")
-        right.plot(result.lengths, micro, line, color=colour, lw=2, label=f"{name}, then NN$_e$")
+        upper.plot(result.lengths, recall, line, color=colour, lw=2, label=f"{name}, then NN$_e$")
+        lower.plot(result.lengths, micro, line, color=colour, lw=2, label=f"{name}, then NN$_e$")
         alone = result.sample.recall((stage, "alone"), R).mean
         numbers[stage]["recall@10 alone"] = alone
-        left.axhline(alone, color="#7f7f7f", ls=line, lw=1.2, label=f"{name}, alone")
+        upper.axhline(alone, color="#7f7f7f", ls=line, lw=1.2, label=f"{name}, alone")
     whole = result.sample.recall(("NN_e", "alone"), R).mean
     numbers["NN_e over the whole base, recall@10"] = whole
     numbers["scan of one query, microseconds"] = {name: min(taken) * 1e6 for name, taken in result.times.items()}
     numbers["codes in the timed scan"] = settings.timed
-    left.axhline(whole, color="black", lw=1.2, ls=":", label="NN$_e$ over the whole base")
-    for ax, name in ((left, "recall@10"), (right, "microseconds a query, one thread")):
+    upper.axhline(whole, color="black", lw=1.2, ls=":", label="NN$_e$ over the whole base")
+    for ax, name in ((upper, "recall@10"), (lower, "microseconds a query, one thread")):
         log_axis(ax)
         ax.set_xlabel("length of the shortlist", fontsize=12)
         ax.set_ylabel(name, fontsize=12)
         ax.legend(frameon=False, fontsize=10)
-    left.set_ylim(0, 1)
-    right.set_ylim(bottom=0)
+    upper.set_ylim(0, 1)
+    lower.set_ylim(bottom=0)
     first, slower = numbers["NN_b"], ratio(result.times, "NN_e", "NN_b").mean
     return Study(
         name="two-stage",

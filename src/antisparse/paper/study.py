@@ -27,14 +27,14 @@ class Study:
     figure: "Figure"
 
 
-def new_figure(columns: int = 1, width: float = 9.0, height: float = 5.2) -> tuple["Figure", list["Axes"]]:
-    """A figure with a row of axes."""
+def new_figure(panels: int = 1, height: float = 4.0) -> tuple["Figure", list["Axes"]]:
+    """A figure of panels below each other, narrow enough to be read on a phone."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingDependencyError("pictures need matplotlib: pip install 'antisparse[plot]'") from None
-    figure = Figure(figsize=(width, height), layout="constrained")
-    axes = figure.subplots(1, columns, squeeze=False)[0].tolist()
+    figure = Figure(figsize=(6.2, height * panels), layout="constrained")
+    axes = figure.subplots(panels, 1, squeeze=False)[:, 0].tolist()
     for ax in axes:
         ax.grid(True, color="#dddddd", lw=0.6)
         ax.spines[["top", "right"]].set_visible(False)
@@ -61,7 +61,7 @@ def log_axis(ax: "Axes") -> None:
 
 
 def legend(figure: "Figure", curves: list[Curve]) -> None:
-    """Colours for methods and line styles for searches, beside the axes."""
+    """Colours for methods and line styles for searches, below the axes."""
     from matplotlib.lines import Line2D
 
     methods = [name for name in METHODS if any(name == curve[0] for curve in curves)]
@@ -70,7 +70,7 @@ def legend(figure: "Figure", curves: list[Curve]) -> None:
     handles += [
         Line2D([], [], color="black", lw=2, ls=SEARCHES[name].line, label=SEARCHES[name].label) for name in searches
     ]
-    figure.legend(handles=handles, loc="outside right upper", frameon=False, fontsize=11)
+    figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=11)
 
 
 def recall_table(sample: Sample, R: Iterable[int]) -> dict[str, Any]:

@@ -18,18 +18,18 @@ def study(settings: Settings) -> Study:
     xs = np.array([path.at(h) for h in hs])
     t = np.abs(xs).max(axis=1)
     stuck = (np.abs(xs) >= t[:, None] * (1 - 1e-9)).sum(axis=1)
-    figure, (left, right) = new_figure(2, width=12)
-    left.plot(hs / path.h1, xs, lw=0.9)
-    left.plot(hs / path.h1, np.c_[t, -t], color="black", lw=2)
-    left.annotate(
+    figure, (upper, lower) = new_figure(2)
+    upper.plot(hs / path.h1, xs, lw=0.9)
+    upper.plot(hs / path.h1, np.c_[t, -t], color="black", lw=2)
+    upper.annotate(
         r"$+\|x\|_\infty$", (0.3, t[np.searchsorted(hs, 0.3 * path.h1)]), xytext=(4, 6), textcoords="offset points"
     )
-    left.set_ylabel("components of x", fontsize=12)
-    right.plot(hs[:-1] / path.h1, stuck[:-1], color="black", drawstyle="steps-mid", lw=1.5)
-    right.axhline(m - d + 1, color="#d55e00", ls="--", lw=1.5)
-    right.annotate(f"m - d + 1 = {m - d + 1}", (1, m - d + 1), xytext=(0, 5), textcoords="offset points", ha="right")
-    right.set_ylabel("components at ±||x||$_\\infty$", fontsize=12)
-    for ax in (left, right):
+    upper.set_ylabel("components of x", fontsize=12)
+    lower.plot(hs[:-1] / path.h1, stuck[:-1], color="black", drawstyle="steps-mid", lw=1.5)
+    lower.axhline(m - d + 1, color="#d55e00", ls="--", lw=1.5)
+    lower.annotate(f"m - d + 1 = {m - d + 1}", (1, m - d + 1), xytext=(0, 5), textcoords="offset points", ha="right")
+    lower.set_ylabel("components at ±||x||$_\\infty$", fontsize=12)
+    for ax in (upper, lower):
         ax.set_xlabel("h / h$_1$ (the path runs from right to left)", fontsize=12)
     return Study(
         name="path",
@@ -40,8 +40,8 @@ def study(settings: Settings) -> Study:
             "the bound."
         ),
         alt=(
-            f"Left: the {m} components of x against h, most of them on the two black lines at plus and minus the "
-            f"largest magnitude. Right: the number of components on those lines, which falls from {m} to {m - d + 1}."
+            f"Above: the {m} components of x against h, most of them on the two black lines at plus and minus the "
+            f"largest magnitude. Below: the number of components on those lines, which falls from {m} to {m - d + 1}."
         ),
         numbers={
             "h": [point.h for point in path.breakpoints],

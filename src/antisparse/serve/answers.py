@@ -34,7 +34,7 @@ def json_answer(found: Found, items: bool) -> bytes:
                 result["keys"] = [one[schema.key] for one in mine]
             if items:
                 result["items"] = mine
-    return _dumps({"generation": present.generation, "results": results})
+    return dumps({"generation": present.generation, "results": results})
 
 
 def arrow_answer(found: Found, items: bool) -> bytes:
@@ -73,7 +73,7 @@ def json_item(present: Present, key: str) -> bytes | None:
     if wanted not in present:
         return None
     (item,) = present.items([wanted]).to_pylist()
-    return _dumps({"generation": present.generation, "item": item})
+    return dumps({"generation": present.generation, "item": item})
 
 
 def table_of_items(index: Index, items: list[dict[str, Any]] | None) -> Any:
@@ -103,7 +103,8 @@ def table_of_items(index: Index, items: list[dict[str, Any]] | None) -> Any:
     return pa.table(columns)
 
 
-def _dumps(value: Any) -> bytes:
+def dumps(value: Any) -> bytes:
+    """JSON of what is given, whatever the items hold."""
     return json.dumps(
         value if _plain(value) else _made_plain(value), separators=(",", ":"), ensure_ascii=False
     ).encode()

@@ -6,12 +6,12 @@ import logging
 import secrets
 import time
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from antisparse._version import __version__
@@ -24,13 +24,17 @@ from antisparse.errors import (
     MissingDependencyError,
     UnsupportedError,
 )
+from antisparse.explore.originals import Originals
+from antisparse.index.index import Index
 from antisparse.serve import pages
-from antisparse.serve.answers import arrow_answer, json_answer, json_item, table_of_items
+from antisparse.serve.answers import arrow_answer, dumps, json_answer, json_item, table_of_items
 from antisparse.serve.bodies import (
     ARROW,
     JSON,
     NPY,
     AddBody,
+    ExploreBody,
+    ItemsAsked,
     RangeAsked,
     RangeBody,
     RemoveBody,
@@ -39,6 +43,7 @@ from antisparse.serve.bodies import (
     parsed,
     vectors_in,
 )
+from antisparse.serve.explorer import HEADERS, Explored
 from antisparse.serve.limits import Limits
 from antisparse.serve.service import BusyError, Service
 from antisparse.serve.tokens import Right, Tokens
@@ -61,6 +66,9 @@ def create_app(
     tokens: Tokens | None = None,
     limits: Limits | None = None,
     follow: float = 1.0,
+    originals: Originals | None = None,
+    others: Sequence[Index] = (),
+    name: str = "index",
 ) -> FastAPI:
     """An application that serves an index.
 
@@ -74,6 +82,12 @@ def create_app(
     limits : Limits, optional
     follow : float
         Seconds between two looks whether others have changed the index.
+    originals : Originals, optional
+        The original vectors, by which the explorer's page says what is exact.
+    others : sequence of Index
+        The same items in other numbers of bytes, for that page; left out once the index has changed.
+    name : str
+        What that page calls the index.
     """
     limits = Limits() if limits is None else limits
     keys = Tokens() if tokens is None else tokens
@@ -81,6 +95,7 @@ def create_app(
     @asynccontextmanager
     async def running(app: FastAPI) -> AsyncIterator[None]:
         service = app.state.service = Service(index, limits)
+        app.state.explored = Explored(service, originals, others, name)
         follower = asyncio.create_task(service.follow(follow))
         try:
             yield
@@ -204,6 +219,30 @@ def create_app(
         """Whether it can answer."""
         return JSONResponse({"status": "ok", "generation": service.present.generation})
 
+    @route("/", "GET", None, include_in_schema=False)
+    async def explorer(request: Request, service: Service) -> Response:
+        """The explorer: a page that asks the routes below."""
+        return HTMLResponse(Explored.page(), headers=HEADERS)
+
+    @route("/explore", "GET", "read", responses=pages.INFO)
+    async def explored(request: Request, service: Service) -> Response:
+        """What the explorer shows of the index: its sizes, what codes are made of, recall."""
+        return Response(dumps(await service.in_turn(request.app.state.explored.about)), media_type=JSON)
+
+    @route("/explore/items", "GET", "read", openapi_extra=_query_of(ItemsAsked), responses=pages.ITEMS)
+    async def explored_items(request: Request, service: Service) -> Response:
+        """Items by words of their key or text."""
+        asked = parsed(ItemsAsked, dict(request.query_params))
+        found = await service.in_turn(lambda: request.app.state.explored.items(asked))
+        return Response(dumps(found), media_type=JSON)
+
+    @route("/explore", "POST", "read", openapi_extra=_body(ExploreBody), responses=pages.EXPLORED)
+    async def explore(request: Request, service: Service) -> Response:
+        """What every search finds for an item, a text or a vector, beside what is exact; with codes."""
+        asked = parsed(ExploreBody, await body_of(request))
+        found = await service.in_turn(lambda: request.app.state.explored.ask(asked))
+        return Response(dumps(found), media_type=JSON)
+
     def check_writes() -> None:
         if not write:
             raise _RefusedError(403, "read_only", "this service is read only; start it with --write")
@@ -308,9 +347,15 @@ def _body(whole: Any, beside: Any = None) -> dict[str, Any]:
     if beside is not None:
         binary = {"schema": {"type": "string", "format": "binary"}}
         content |= {NPY: binary, ARROW: binary}
-        schema = beside.model_json_schema()
-        extra["parameters"] = [
-            {"name": name, "in": "query", "required": False, "schema": one}
-            for name, one in schema["properties"].items()
-        ]
+        extra |= _query_of(beside)
     return extra
+
+
+def _query_of(asked: Any) -> dict[str, Any]:
+    """What OpenAPI says of parameters of the address."""
+    properties = asked.model_json_schema()["properties"]
+    return {
+        "parameters": [
+            {"name": name, "in": "query", "required": False, "schema": one} for name, one in properties.items()
+        ]
+    }

@@ -96,6 +96,30 @@ class RemoveBody(_Body):
     ids: list[Id] = Field(description="Ids, or keys where these are text.")
 
 
+class ItemsAsked(_Body):
+    """Which items the explorer lists."""
+
+    words: str = Field("", max_length=1000, description="What the key or the text must have.")
+    most: Annotated[int, Field(ge=1, le=100)] = Field(20, description="How many, at most.")
+    any: bool = Field(False, description="One at random instead.")
+
+
+class ExploreBody(_Body):
+    """What the explorer asks: an item, a text or a vector."""
+
+    id: str | None = Field(None, pattern="^[0-9]{1,18}$", description="The id of an item, as text.", examples=["17"])
+    text: str | None = Field(None, description="A text, where a model is served.")
+    vector: Vector | None = None
+    size: int | None = Field(None, description="Bytes of the codes, where there are several sizes.")
+    k: Annotated[int, Field(ge=1, le=100)] = Field(10, description="Neighbours.")
+
+    @model_validator(mode="after")
+    def _one(self) -> "ExploreBody":
+        if sum(one is not None for one in (self.id, self.text, self.vector)) != 1:
+            raise ValueError("give one of id, text and vector")
+        return self
+
+
 def parsed(kind: type[BaseModel], body: bytes | dict[str, Any]) -> Any:
     """A body as what it should be; InputError says where it is not."""
     try:

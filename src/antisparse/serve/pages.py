@@ -39,6 +39,19 @@ FOUND = _answer(
 )
 ITEM = _answer({"generation": 3, "item": {"key": "a", "text": "some text"}}, generation=_NUMBER, item=_OBJECT)
 INFO = _answer({"generation": 3, "vectors": 1000, "dimensions": 384}, generation=_NUMBER, vectors=_NUMBER)
+ITEMS = _answer({"items": [{"id": "17", "key": "a", "text": "some text"}]}, items={**_LIST, "items": _OBJECT})
+EXPLORED = _answer(
+    {
+        "generation": 3,
+        "query": {"id": "17", "code": "a0f3", "original": [0.1], "rebuilt": [0.2], "error": 0.2},
+        "columns": {"hamming": {"ids": ["4"], "distances": [3]}, "exact": {"why": "the originals are not at hand"}},
+        "items": {"4": {"key": "b", "text": "another text", "code": "a0f1"}},
+    },
+    generation=_NUMBER,
+    query=_OBJECT,
+    columns=_OBJECT,
+    items=_OBJECT,
+)
 CHANGED = _answer({"ids": [1000, 1001], "generation": 4}, generation=_NUMBER)
 METRICS: dict[int | str, dict[str, Any]] = {
     200: {"description": "Counters.", "content": {"text/plain": {"schema": {"type": "string"}}}},

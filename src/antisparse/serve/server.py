@@ -28,6 +28,7 @@ def serve(
     follow: float = 1.0,
     end: float = 10.0,
     log: bool = True,
+    **explorer: Any,
 ) -> None:
     """Serve an index until the process is told to end, by SIGTERM or Ctrl-C, which lets what runs end.
 
@@ -37,8 +38,8 @@ def serve(
     host : str
         Where to listen: this machine alone by default. Anywhere else takes tokens.
     port : int
-    write, tokens, limits, follow
-        As for `create_app`.
+    write, tokens, limits, follow, **explorer
+        As for `create_app`; the last are what its explorer shows: originals, others, name.
     end : float
         Seconds that requests have to end when the process is told to.
     log : bool
@@ -52,7 +53,7 @@ def serve(
 
     integer(port, "port", 0, 2**16)
     check_host(host, tokens)
-    app = create_app(index, write=write, tokens=tokens, limits=limits, follow=follow)
+    app = create_app(index, write=write, tokens=tokens, limits=limits, follow=follow, **explorer)
     if log:
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(logging.Formatter("%(message)s"))
