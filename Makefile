@@ -6,7 +6,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(shell find src native -type f -not -n
 NATIVE := $(shell find native -name '*.cpp' -o -name '*.hpp')
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo paper test test-page test-long fuzz test-lowest test-models test-cluster lint format stubs bench bench-recall bench-embeddings bench-smoke sanitize tsan clean help
+.PHONY: demo paper test test-page test-long fuzz test-lowest test-models test-cluster test-arm lint format stubs bench bench-recall bench-embeddings bench-smoke sanitize tsan clean help
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/:/' | column -t -s:
@@ -54,6 +54,12 @@ test-models: $(VENV)-models/with-test  ## torch, jax and sentence-transformers t
 test-cluster: $(VENV)/with-cluster  ## many machines: builds and shards on Ray, Dask, an S3 server (three minutes)
 	ANTISPARSE_CLUSTER=1 ANTISPARSE_RACES=200 RAY_USAGE_STATS_ENABLED=0 \
 	  $(BIN)/python -m pytest --durations=5 tests/cluster tests/index/test_objects.py
+
+# Cross-compiled, in an emulator; its answers are compared with this machine's.
+test-arm: $(VENV)/with-test  ## the kernels on 64-bit ARM (NEON): Debian's cross-compiler and qemu-user, which it installs (minutes)
+	tests/arm/tools
+	PYTHON=$(PYTHON) tests/arm/prepare $(VENV)-arm
+	tests/arm/run $(VENV)-arm $(BIN)/python
 
 lint: $(VENV)/with-lint  ## ruff, mypy, clang-format, the import direction, the native module's stub
 	$(BIN)/ruff check .
@@ -118,7 +124,7 @@ tsan: $(VENV)-tsan/with-test  ## the tests of threads under the thread sanitizer
 	  setarch -R $(VENV)-tsan/bin/python -m pytest -q --capture=sys -p no:xdist -p no:cacheprovider tests/test_threads.py
 
 clean:  ## remove everything that was made
-	rm -rf .venv .venv-models .venv-sanitize .venv-tsan .venv-lowest build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-models .venv-sanitize .venv-tsan .venv-lowest .venv-arm build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(VENV)/bin/python $(VENV)-models/bin/python $(VENV)-sanitize/bin/python $(VENV)-tsan/bin/python $(VENV)-lowest/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

@@ -29,13 +29,22 @@ bool cpu_has_avx2() {
 }
 #endif
 
-const Kernels* find(const char* name) {
-  if (std::strcmp(name, portable_kernels.isa) == 0) return &portable_kernels;
+bool always() { return true; }
+
+// Best first; the last is what every CPU runs.
+struct Choice {
+  const Kernels* kernels;
+  bool (*cpu_has)();
+};
+const Choice choices[] = {
 #ifdef ANTISPARSE_BUILD_AVX2
-  if (std::strcmp(name, avx2_kernels.isa) == 0 && cpu_has_avx2()) return &avx2_kernels;
+    {&avx2_kernels, cpu_has_avx2},
 #endif
-  return nullptr;
-}
+#ifdef ANTISPARSE_BUILD_NEON
+    {&neon_kernels, always},
+#endif
+    {&portable_kernels, always},
+};
 
 std::atomic<const Kernels*> current{&portable_kernels};
 
@@ -44,18 +53,29 @@ std::atomic<const Kernels*> current{&portable_kernels};
 const Kernels& kernels() { return *current.load(); }
 
 void choose_kernels() {
-  if (const char* name = std::getenv("ANTISPARSE_ISA")) {
-    if (use_isa(name)) return;
-    throw std::invalid_argument(std::string("ANTISPARSE_ISA=") + name +
-                                ": this machine has no such instruction set; use portable or avx2, or unset it");
-  }
-  use_isa("avx2");
+  const std::vector<std::string> names = isas();
+  const char* const wanted = std::getenv("ANTISPARSE_ISA");
+  if (use_isa(wanted ? wanted : names[0].c_str())) return;
+  std::string known;
+  for (const std::string& name : names) known += (known.empty() ? "" : " or ") + name;
+  throw std::invalid_argument(std::string("ANTISPARSE_ISA=") + wanted +
+                              ": this machine has no such instruction set; use " + known + ", or unset it");
+}
+
+std::vector<std::string> isas() {
+  std::vector<std::string> names;
+  for (const Choice& choice : choices)
+    if (choice.cpu_has()) names.push_back(choice.kernels->isa);
+  return names;
 }
 
 bool use_isa(const char* name) {
-  const Kernels* chosen = find(name);
-  if (chosen) current = chosen;
-  return chosen != nullptr;
+  for (const Choice& choice : choices)
+    if (std::strcmp(name, choice.kernels->isa) == 0 && choice.cpu_has()) {
+      current = choice.kernels;
+      return true;
+    }
+  return false;
 }
 
 }  // namespace antisparse

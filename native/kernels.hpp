@@ -1,6 +1,9 @@
 // The kernels of each instruction set, and the choice among them.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "codebooks/codebooks.hpp"
 #include "projection/project.hpp"
 #include "refine/refine.hpp"
@@ -28,6 +31,9 @@ extern const Kernels portable_kernels;
 #ifdef ANTISPARSE_BUILD_AVX2
 extern const Kernels avx2_kernels;
 #endif
+#ifdef ANTISPARSE_BUILD_NEON
+extern const Kernels neon_kernels;
+#endif
 
 // The set in use.
 const Kernels& kernels();
@@ -35,6 +41,9 @@ const Kernels& kernels();
 // At load: the best set this CPU has, or the one named by the environment variable ANTISPARSE_ISA. Throws where that
 // names none this machine has.
 void choose_kernels();
+
+// The sets that this CPU runs, best first.
+std::vector<std::string> isas();
 
 // Changes the set in use, for tests; returns false where the name is unknown or the CPU lacks it.
 bool use_isa(const char* name);

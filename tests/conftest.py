@@ -12,20 +12,7 @@ settings.register_profile("antisparse", deadline=None)
 settings.load_profile("antisparse")
 
 
-def _available() -> list[str]:
-    before = _core.isa()
-    names = []
-    for name in ("portable", "avx2"):
-        try:
-            _core.use_isa(name)
-        except ValueError:
-            continue
-        names.append(name)
-    _core.use_isa(before)
-    return names
-
-
-@pytest.fixture(params=_available())
+@pytest.fixture(params=_core.isas())
 def isa(request: pytest.FixtureRequest) -> Iterator[str]:
     """Runs the test once on each instruction set this machine has."""
     before = _core.isa()

@@ -8,6 +8,7 @@ namespace antisparse::bind {
 
 void bind_kernels(nb::module_& m) {
   m.def("isa", [] { return std::string(kernels().isa); }, "The instruction set in use.");
+  m.def("isas", [] { return isas(); }, "The instruction sets that this machine has, best first.");
   m.def(
       "use_isa",
       [](const std::string& name) {

@@ -48,9 +48,10 @@ inline void combine_upper(T* out, const T* arrays, std::size_t stride, const T* 
 
 // out[v] = sum_j vectors[v][j] * arrays[j] for `tile` vectors that share every load of the arrays, each 64 bytes long
 // and one behind the other. Each output is summed over j in order, so a vector's result does not depend on its tile.
+// Always inline: GCC keeps the sums of NEON, two registers each, in memory too where it is a function of its own.
 template <class T, std::size_t tile>
-inline void combine_panel(T* out, std::size_t out_stride, const T* arrays, const T* vectors, std::size_t stride,
-                          std::size_t count) {
+[[gnu::always_inline]] inline void combine_panel(T* out, std::size_t out_stride, const T* arrays, const T* vectors,
+                                                 std::size_t stride, std::size_t count) {
   constexpr std::size_t lanes = Pack<T>::lanes, width = 64 / sizeof(T), packs = width / lanes;
   Pack<T> acc[tile][packs];
   for (std::size_t v = 0; v < tile; ++v)

@@ -11,6 +11,8 @@
 
 #ifdef ANTISPARSE_TARGET_AVX2
 #include "machine/pack_avx2.hpp"
+#elif defined(ANTISPARSE_TARGET_NEON)
+#include "machine/pack_neon.hpp"
 #else
 #include "machine/pack_portable.hpp"
 #endif

@@ -38,6 +38,8 @@ struct Quantised {
 
 #ifdef ANTISPARSE_TARGET_AVX2
 #include "scan/prune_avx2.hpp"
+#elif defined(ANTISPARSE_TARGET_NEON)
+#include "scan/prune_neon.hpp"
 #else
 #include "scan/prune_portable.hpp"
 #endif

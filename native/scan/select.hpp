@@ -9,6 +9,8 @@
 
 #ifdef ANTISPARSE_TARGET_AVX2
 #include <immintrin.h>
+#elif defined(ANTISPARSE_TARGET_NEON)
+#include "machine/mask_neon.hpp"
 #endif
 
 namespace antisparse::ANTISPARSE_ISA {
@@ -59,6 +61,15 @@ inline std::uint32_t at_most(const float* values, float most) {
     mask |= static_cast<std::uint32_t>(_mm256_movemask_ps(below)) << 8 * p;
   }
   return mask;
+}
+#elif defined(ANTISPARSE_TARGET_NEON)
+inline std::uint32_t at_most(const float* values, float most) {
+  const auto four = [&](int p) { return vmovn_u32(vcleq_f32(vld1q_f32(values + 4 * p), vdupq_n_f32(most))); };
+  const auto sixteen = [&](int p) {
+    return vcombine_u8(vmovn_u16(vcombine_u16(four(p), four(p + 1))),
+                       vmovn_u16(vcombine_u16(four(p + 2), four(p + 3))));
+  };
+  return mask_of(sixteen(0), sixteen(4));
 }
 #else
 inline std::uint32_t at_most(const float* values, float most) {

@@ -15,6 +15,15 @@
 
 namespace antisparse::ANTISPARSE_ISA {
 
+// sqrt(a^2 + b^2), the same on every machine: the standard library's own may differ in its last bit.
+inline double length(double a, double b) {
+  int exponent = 0;
+  std::frexp(std::max(std::abs(a), std::abs(b)), &exponent);
+  a = std::ldexp(a, -exponent);
+  b = std::ldexp(b, -exponent);
+  return std::ldexp(std::sqrt(std::fma(a, a, b * b)), exponent);
+}
+
 class OrthogonalSegment : public Segment<double> {
  public:
   explicit OrthogonalSegment(const Block<double>& b)
@@ -70,7 +79,7 @@ class OrthogonalSegment : public Segment<double> {
     // make it triangular again.
     for (std::size_t c = place; c + 1 < k; ++c) std::copy_n(&r_[(c + 1) * rp_], c + 2, &r_[c * rp_]);
     for (std::size_t q = place; q + 1 < k; ++q) {
-      const double a = r_[q * rp_ + q], b = r_[q * rp_ + q + 1], root = std::hypot(a, b), c = a / root, t = b / root;
+      const double a = r_[q * rp_ + q], b = r_[q * rp_ + q + 1], root = length(a, b), c = a / root, t = b / root;
       for (std::size_t column = q; column + 1 < k; ++column) {
         double* pair = &r_[column * rp_ + q];
         // Fused where it is written: GCC fuses the plain form, for some instruction sets, whatever it was told.

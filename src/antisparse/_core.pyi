@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 def isa() -> str:
     """The instruction set in use."""
 
+def isas() -> list[str]:
+    """The instruction sets that this machine has, best first."""
+
 def use_isa(name: str) -> None:
     """Switch the instruction set in use (for tests)."""
 
