@@ -162,7 +162,7 @@ class Segment:
             middle = (low + high) >> 1
             less = (self.ids.at(self._places(middle)) < ids) & (middle < high)
             low, high = np.where(less, middle + 1, low), np.where(less, high, middle)
-        return np.where((found >= 0) & (self._places(low) == found), np.minimum(low, self.rows - 1), -1)
+        return np.where(found >= 0, np.minimum(low, self.rows - 1), -1)
 
     def _places(self, rows: Rows) -> Ids:
         """The places of the codes of some rows of the items; a damaged file does not lead out of them."""
@@ -300,7 +300,7 @@ def check_content(segment: Segment, path: Path) -> None:
 
 
 def _ids_are_sound(segment: Segment, by_place: Ids) -> bool:
-    """Whether ids are distinct, ascend in every cell, leave only its last places free, and are stored in the one way."""
+    """Whether ids are distinct, ascend in every cell, leave its last places free at most, and are stored as ever."""
     ends = segment.ids.cell_ends
     held, left = np.flatnonzero(by_place >= 0), np.flatnonzero(by_place < 0)
     if len(held) != segment.rows or not np.isin(left // BLOCK, ends - 1).all():
