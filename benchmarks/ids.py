@@ -11,6 +11,7 @@ by binary search in NumPy. Microseconds of CPU time an id, the best of several r
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,7 @@ def measured(folder: Path, cells: int, n: int, ids: Ids | None) -> dict[str, Any
         wanted = random.choice(held, count)
         np.testing.assert_array_equal(segment.find(wanted), plain(wanted))
         repeats = 9 if count >= 1000 else 200
-        times = cpu_in_turn(repeats, {"plain": lambda w=wanted: plain(w), "packed": lambda w=wanted: segment.find(w)})
+        times = cpu_in_turn(repeats, {"plain": partial(plain, wanted), "packed": partial(segment.find, wanted)})
         found[f"microseconds of {count}"] = {name: 1e6 * seconds / count for name, seconds in times.items()}
     return found
 

@@ -99,7 +99,7 @@ def test_a_flipped_bit_of_the_codes_is_found_by_verify(tiny) -> None:
     index.verify()
     path = next(tiny.glob("segment-*"))
     data = bytearray(path.read_bytes())
-    data[-300] ^= 1
+    data[header_bytes(data)] ^= 1
     with path.open("r+b") as file:  # in place, as a disk does
         file.write(data)
     for check in (index.verify, lambda: Index.open(tiny, read_only=True, verify=True)):
