@@ -109,12 +109,13 @@ bench-smoke: $(VENV)/with-bench  ## the same on small sizes: does it run?
 	$(BIN)/python benchmarks/staging.py --smoke --json out/staging-smoke.json
 	$(BIN)/python benchmarks/scale.py --smoke --json out/scale-smoke.json
 	$(BIN)/python benchmarks/serve.py --smoke --json out/serve-smoke.json
+	$(BIN)/python benchmarks/ids.py --smoke --json out/ids-smoke.json
 
 # The kernels' tests under the address and undefined-behaviour sanitizers (Linux, GCC).
 sanitize: $(VENV)-sanitize/with-test  ## the native tests under sanitizers
 	LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
 	  $(VENV)-sanitize/bin/python -m pytest -q -n auto -p no:cacheprovider tests/spread tests/test_scan.py tests/test_tables.py tests/test_codebooks.py tests/test_search.py \
-	  tests/test_layout.py -k "not 10000 and not 1000_problems"
+	  tests/test_layout.py tests/test_id_lists.py -k "not 10000 and not 1000_problems"
 
 # The tests of threads under the thread sanitizer (Linux, GCC). It needs addresses where it expects them (setarch -R), and
 # BLAS, which is not built with it, to have no threads.

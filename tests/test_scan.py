@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from antisparse import _core
 from antisparse.codes import cell_blocks, scan_blocks
+from antisparse.scan.columns import live_words
 
 NAMES = _core.isas()
 
@@ -108,21 +109,21 @@ def agree(case, k, threads=(1, 2), probes=None, allowed=None, alone=2):
     """Search by both, in batches and one query at a time."""
     scores = case.scores()
     columns, places = case.columns()
-    ids = None
+    live = None
     if allowed is not None:
-        ids = np.where((places >= 0) & np.append(allowed, False)[places], places, -1)
+        live = live_words((places >= 0) & np.append(allowed, False)[places])
     within = [allowed] * case.queries
     if probes is not None:
         within = [np.isin(case.cells, row) & (True if allowed is None else allowed) for row in probes]
     expected = [case.best(k, q, scores, within[q]) for q in range(case.queries)]
     for count in threads:
-        found, found_ids = columns.search(case.native(probes=probes), k, count, ids)
+        found, found_ids = columns.search(case.native(probes=probes), k, count, live)
         assert found.shape == found_ids.shape == (case.queries, k)
         for q in range(case.queries):
             np.testing.assert_array_equal(found_ids[q], expected[q][1])
             np.testing.assert_array_equal(found[q], expected[q][0])
     for q in range(min(alone, case.queries)):
-        found, found_ids = columns.search(case.native(slice(q, q + 1), probes), k, 1, ids)
+        found, found_ids = columns.search(case.native(slice(q, q + 1), probes), k, 1, live)
         np.testing.assert_array_equal(found_ids[0], expected[q][1])
         np.testing.assert_array_equal(found[0], expected[q][0])
     if probes is None:
@@ -333,11 +334,13 @@ def test_scales_that_are_all_zero(isa: str) -> None:
 
 
 def test_ids_replace_the_places(isa: str) -> None:
-    columns = _core.CodeColumns(np.zeros((4, 1, 32), np.uint8), 100)
-    queries = _core.QueryTables(np.ones((1, 2, 16), np.int32), np.ones(1), np.zeros((1, 1)))
     ids = np.arange(128)[::-1].copy()
-    ids[99] = -1
-    np.testing.assert_array_equal(columns.search(queries, 3, 1, ids)[1], [[29, 30, 31]])
+    ids[99:] = -1
+    columns = _core.CodeColumns(np.zeros((4, 1, 32), np.uint8), 100, ids=ids)
+    queries = _core.QueryTables(np.ones((1, 2, 16), np.int32), np.ones(1), np.zeros((1, 1)))
+    np.testing.assert_array_equal(columns.search(queries, 3, 1)[1], [[29, 30, 31]])
+    live = live_words(np.arange(128) != 97)
+    np.testing.assert_array_equal(columns.search(queries, 3, 1, live)[1], [[29, 31, 32]])
 
 
 BLOCKS = np.zeros((2, 3, 32), np.uint8)
@@ -433,8 +436,8 @@ def test_other_arguments_that_do_not_fit() -> None:
     for k, threads in ((0, 1), (1, 0)):
         with pytest.raises(ValueError, match="positive"):
             columns.search(some(), k, threads)
-    with pytest.raises(ValueError, match="ids"):
-        columns.search(some(), 1, 1, np.arange(40))
+    with pytest.raises(ValueError, match="live"):
+        columns.search(some(), 1, 1, np.zeros(40, np.uint32))
     with pytest.raises(ValueError, match="one row a query"):
         columns.score(some(), np.zeros((2, 1), np.int64))
     with pytest.raises(ValueError, match="out of range"):

@@ -92,6 +92,7 @@ void bind_projection(nb::module_& m);
 void bind_refine(nb::module_& m);
 void bind_codebooks(nb::module_& m);
 void bind_tables(nb::module_& m);
+void bind_ids(nb::module_& m);
 void bind_scan(nb::module_& m);
 
 }  // namespace antisparse::bind

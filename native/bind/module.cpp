@@ -13,5 +13,6 @@ NB_MODULE(_core, m) {
   bind::bind_refine(m);
   bind::bind_codebooks(m);
   bind::bind_tables(m);
+  bind::bind_ids(m);
   bind::bind_scan(m);
 }

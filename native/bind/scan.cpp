@@ -1,6 +1,7 @@
 #include "scan/scan.hpp"
 
 #include "bind/arrays.hpp"
+#include "bind/ids.hpp"
 #include "kernels.hpp"
 
 namespace antisparse::bind {
@@ -51,16 +52,19 @@ class QueryTables {
 class BoundColumns {
  public:
   using Longs = std::optional<Vector<std::int64_t>>;
+  using Words = std::optional<Vector<std::uint32_t>>;
 
-  BoundColumns(Array<std::uint8_t, 3> blocks, std::size_t n, const Longs& ids, const Longs& cell_ends,
-               const std::optional<Vector<float>>& scales, const std::optional<Vector<std::uint8_t>>& inverse_scales,
-               double inverse_scale_low, double inverse_scale_step)
-      : blocks_(checked(blocks, ids)),
+  BoundColumns(Array<std::uint8_t, 3> blocks, std::size_t n, const Longs& ids, const BoundIds* id_list,
+               const Longs& cell_ends, const std::optional<Vector<float>>& scales,
+               const std::optional<Vector<std::uint8_t>>& inverse_scales, double inverse_scale_low,
+               double inverse_scale_step)
+      : blocks_(checked(blocks, ids, id_list)),
         ids_(ids),
         cell_ends_(cell_ends),
         scales_(scales),
         inverse_scales_(inverse_scales),
-        columns_(blocks.data(), blocks.shape(0), blocks.shape(1), n, data_or_null(ids), data_or_null(cell_ends),
+        columns_(blocks.data(), blocks.shape(0), blocks.shape(1), n,
+                 {data_or_null(ids), id_list ? &id_list->list() : nullptr}, data_or_null(cell_ends),
                  cell_ends ? cell_ends->shape(0) : 1) {
     const std::size_t places = blocks.shape(0) * scan_block;
     require(!scales || !inverse_scales, "scales and inverse_scales: a code has one column at most");
@@ -70,15 +74,13 @@ class BoundColumns {
     if (inverse_scales) columns_.set_inverse_scales(inverse_scales->data(), inverse_scale_low, inverse_scale_step);
   }
 
-  Pair search(const QueryTables& queries, std::size_t k, unsigned threads, const Longs& ids) const {
+  Pair search(const QueryTables& queries, std::size_t k, unsigned threads, const Words& live) const {
     ScanJob job;
     job.codes = columns_.codes();
     job.queries = queries.queries();
     require(k > 0 && threads > 0, "k and threads must be positive");
-    if (ids) {
-      require(ids->shape(0) == job.codes.block_count * scan_block, "ids: one for each place of the blocks");
-      job.codes.ids = data_of(*ids);
-    }
+    require(!live || live->shape(0) == job.codes.block_count, "live: a word of 32 bits for each block");
+    job.codes.ids.live = data_or_null(live);
     auto scores = array<double>(job.queries.count * k);
     auto found = array<std::int64_t>(job.queries.count * k);
     job.k = k;
@@ -113,9 +115,11 @@ class BoundColumns {
   }
 
  private:
-  static Array<std::uint8_t, 3> checked(const Array<std::uint8_t, 3>& blocks, const Longs& ids) {
+  static Array<std::uint8_t, 3> checked(const Array<std::uint8_t, 3>& blocks, const Longs& ids,
+                                        const BoundIds* id_list) {
     require(blocks.shape(2) == scan_block, "blocks: of 32 codes each");
     require(!ids || ids->shape(0) == blocks.shape(0) * scan_block, "ids: one for each place of the blocks");
+    require(!id_list || (!ids && id_list->list().blocks == blocks.shape(0)), "id_list: one for each place, or ids");
     return blocks;
   }
 
@@ -137,14 +141,14 @@ void bind_scan(nb::module_& m) {
            "base"_a.noconvert().none() = nb::none(), "probes"_a.noconvert().none() = nb::none(),
            "cell_steps"_a.noconvert().none() = nb::none());
   nb::class_<BoundColumns>(m, "CodeColumns", "Codes as rows of nibbles, with ids, cells and at most one column.")
-      .def(nb::init<Array<std::uint8_t, 3>, std::size_t, const Longs&, const Longs&,
+      .def(nb::init<Array<std::uint8_t, 3>, std::size_t, const Longs&, const BoundIds*, const Longs&,
                     const std::optional<Vector<float>>&, const std::optional<Vector<std::uint8_t>>&, double, double>(),
            "blocks"_a.noconvert(), "n"_a, nb::kw_only(), "ids"_a.noconvert().none() = nb::none(),
-           "cell_ends"_a.noconvert().none() = nb::none(), "scales"_a.noconvert().none() = nb::none(),
-           "inverse_scales"_a.noconvert().none() = nb::none(), "inverse_scale_low"_a = 0.0,
-           "inverse_scale_step"_a = 0.0)
-      .def("search", &BoundColumns::search, "queries"_a, "k"_a, "threads"_a, "ids"_a.noconvert().none() = nb::none(),
-           "Scores and ids of the k best codes of each query. `ids` in place of those of the codes: -1 leaves one out.")
+           "id_list"_a.none() = nb::none(), "cell_ends"_a.noconvert().none() = nb::none(),
+           "scales"_a.noconvert().none() = nb::none(), "inverse_scales"_a.noconvert().none() = nb::none(),
+           "inverse_scale_low"_a = 0.0, "inverse_scale_step"_a = 0.0, nb::keep_alive<1, 5>())
+      .def("search", &BoundColumns::search, "queries"_a, "k"_a, "threads"_a, "live"_a.noconvert().none() = nb::none(),
+           "Scores and ids of the k best codes of each query. `live`, a bit a place, says which codes may be found.")
       .def("score", &BoundColumns::score, "queries"_a, "places"_a.noconvert(),
            "Scores of the codes at given places, infinity where a place is negative.");
 }

@@ -10,7 +10,7 @@
 namespace antisparse {
 
 CodeColumns::CodeColumns(const std::uint8_t* blocks, std::size_t block_count, std::size_t bytes, std::size_t n,
-                         const std::int64_t* ids, const std::int64_t* cell_ends, std::size_t cells) {
+                         const Ids& ids, const std::int64_t* cell_ends, std::size_t cells) {
   constexpr std::size_t most_bytes = std::size_t{1} << 20;  // sums of 2^31 a nibble stay exact in double
   const std::size_t all = block_count * scan_block;
   if (bytes == 0 || bytes > most_bytes) throw std::invalid_argument("blocks: a code has 1 to 2^20 bytes");
@@ -37,7 +37,11 @@ CodeColumns::CodeColumns(const std::uint8_t* blocks, std::size_t block_count, st
 void CodeColumns::set_scales(const float* scales) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   const std::size_t all = codes_.block_count * scan_block;
-  const auto has_code = [&](std::size_t i) { return codes_.ids ? codes_.ids[i] >= 0 : i < codes_.places; };
+  std::uint32_t held = 0;  // of the block that comes next
+  const auto has_code = [&](std::size_t i) {
+    if (i % scan_block == 0) held = codes_.ids ? codes_.ids.held(i / scan_block) : ~std::uint32_t{0};
+    return (held >> (i % scan_block) & 1) && i < codes_.places;
+  };
   inverse_ = Aligned<float>(all);
   codes_.least_inverse = infinity;
   for (std::size_t i = 0; i < all; ++i) {

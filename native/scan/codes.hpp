@@ -9,18 +9,47 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ids/id_list.hpp"
 #include "machine/aligned.hpp"
 
 namespace antisparse {
 
 constexpr std::size_t scan_block = 32;
 
+// The id at each place, -1 where there is no code: as it stands in an array, or in a list of few bits; with neither,
+// the place itself. Codes may be left out: then their ids are -1, too.
+struct Ids {
+  const std::int64_t* listed = nullptr;
+  const IdList* packed = nullptr;
+  const std::uint32_t* live = nullptr;  // a bit a place, a word a block; null: all
+
+  explicit operator bool() const { return listed || packed || live; }
+
+  std::int64_t at(std::size_t place) const {
+    if (live && !(live[place / scan_block] >> (place % scan_block) & 1)) return -1;
+    if (packed) return packed->at(place);
+    return listed ? listed[place] : static_cast<std::int64_t>(place);
+  }
+
+  // The places of a block that have a code, as bits.
+  std::uint32_t held(std::size_t block) const {
+    std::uint32_t bits = live ? live[block] : ~std::uint32_t{0};
+    if (packed) bits &= packed->held(block);
+    for (std::size_t i = 0; listed && i < scan_block; ++i)
+      bits &= ~(static_cast<std::uint32_t>(listed[block * scan_block + i] < 0) << i);
+    return bits;
+  }
+
+  // Memory that `at` reads.
+  const void* near(std::size_t place) const { return listed ? listed + place : packed ? packed->near(place) : nullptr; }
+};
+
 // Arrays of the caller's, which outlive the scan, and what follows from them.
 struct Codes {
   const std::uint8_t* blocks = nullptr;     // block_count x bytes x 32
   std::size_t block_count = 0, bytes = 0;   // bytes of a code
   std::size_t places = 0;                   // that may hold a code
-  const std::int64_t* ids = nullptr;        // by place, -1 where there is no code; null: the place itself
+  Ids ids;                                  // of each place
   const std::int64_t* cell_ends = nullptr;  // the block after the last of each cell
   std::size_t cells = 1;
 
@@ -39,8 +68,8 @@ struct Codes {
 class CodeColumns {
  public:
   // `places` arrays have 32 numbers a block. Throws std::invalid_argument where n, ids or cells do not fit.
-  CodeColumns(const std::uint8_t* blocks, std::size_t block_count, std::size_t bytes, std::size_t n,
-              const std::int64_t* ids, const std::int64_t* cell_ends, std::size_t cells);
+  CodeColumns(const std::uint8_t* blocks, std::size_t block_count, std::size_t bytes, std::size_t n, const Ids& ids,
+              const std::int64_t* cell_ends, std::size_t cells);
   CodeColumns(const CodeColumns&) = delete;
   CodeColumns& operator=(const CodeColumns&) = delete;
 

@@ -101,7 +101,7 @@ class ScanQuery {
       }
       for (; mask; mask &= mask - 1) {
         const std::size_t i = start + static_cast<std::size_t>(trailing_zeros(mask));
-        if (codes_.ids) ask_for(codes_.ids + i);
+        if (codes_.ids) ask_for(codes_.ids.near(i));
         hits_.push_back(i);
       }
       if (hits_.size() >= 256) missed += score_hits();
@@ -211,8 +211,7 @@ class ScanQuery {
     if (valued_ < chosen_.size()) return true;
     bool codes = true;
     for_gathered_blocks([&](std::size_t b, std::size_t block) {
-      for (std::uint32_t mask = chosen_[b]; mask; mask &= mask - 1)
-        codes &= codes_.ids[block * scan_block + static_cast<std::size_t>(trailing_zeros(mask))] >= 0;
+      if (chosen_[b]) codes &= !(chosen_[b] & ~codes_.ids.held(block));
     });
     return codes;
   }
@@ -227,8 +226,9 @@ class ScanQuery {
   // Places without a code are never chosen.
   void leave_out(std::size_t block, float* values) const {
     constexpr float infinity = std::numeric_limits<float>::infinity();
-    const std::int64_t* ids = codes_.ids + block * scan_block;
-    for (std::size_t i = 0; i < scan_block; ++i) values[i] = ids[i] < 0 ? infinity : values[i];
+    const std::uint32_t held = codes_.ids.held(block);
+    if (held == ~std::uint32_t{0}) return;
+    for (std::size_t i = 0; i < scan_block; ++i) values[i] = held >> i & 1 ? values[i] : infinity;
   }
 
   // Scores and offers the codes found; returns how many of them were too far.
@@ -241,7 +241,7 @@ class ScanQuery {
         ++missed;
         continue;
       }
-      const std::int64_t id = codes_.ids ? codes_.ids[hits_[h]] : static_cast<std::int64_t>(hits_[h]);
+      const std::int64_t id = codes_.ids.at(hits_[h]);
       if (id >= 0) best.offer({scores_[h], id});
     }
     hits_.clear();

@@ -90,6 +90,28 @@ class TableMaker:
         Tables, units, peaks, squared norms, nearest points and dot products with these (tables/table_job.hpp).
         """
 
+def pack_ids(ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], lowest: int) -> tuple[Any, Any, Any]:
+    """
+    Ids by place, -1 for none, in blocks of 32: the first of each block, less the lowest, where its bits start, and the bits.
+    """
+
+def map_cells(ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], cell_ends: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Any, Any]:
+    """The cell of each id, as seeds of shards and packed slots."""
+
+class IdList:
+    """The ids of a segment, in few bits."""
+
+    def __init__(self, cell_ends: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], rows: int, lowest: int, highest: int, *, firsts: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, wide_firsts: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, starts: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, words: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, seeds: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, cells: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None: ...
+
+    def at(self, places: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> NDArray[numpy.int64]:
+        """The id at each of some places, -1 for none."""
+
+    def all(self) -> NDArray[numpy.int64]:
+        """The id at each place, -1 for none."""
+
+    def find(self, ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> NDArray[numpy.int64]:
+        """The place of each of some ids, -1 where it is not there."""
+
 class QueryTables:
     """Queries as tables of 16 integers for each nibble of a code."""
 
@@ -98,11 +120,11 @@ class QueryTables:
 class CodeColumns:
     """Codes as rows of nibbles, with ids, cells and at most one column."""
 
-    def __init__(self, blocks: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], n: int, *, ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, cell_ends: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, scales: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, inverse_scales: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, inverse_scale_low: float = 0.0, inverse_scale_step: float = 0.0) -> None: ...
+    def __init__(self, blocks: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], n: int, *, ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, id_list: IdList | None = None, cell_ends: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, scales: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, inverse_scales: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, inverse_scale_low: float = 0.0, inverse_scale_step: float = 0.0) -> None: ...
 
-    def search(self, queries: QueryTables, k: int, threads: int, ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> tuple[Any, Any]:
+    def search(self, queries: QueryTables, k: int, threads: int, live: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> tuple[Any, Any]:
         """
-        Scores and ids of the k best codes of each query. `ids` in place of those of the codes: -1 leaves one out.
+        Scores and ids of the k best codes of each query. `live`, a bit a place, says which codes may be found.
         """
 
     def score(self, queries: QueryTables, places: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> NDArray[numpy.float64]:

@@ -99,7 +99,7 @@ def test_a_flipped_bit_of_the_codes_is_found_by_verify(tiny) -> None:
     index.verify()
     path = next(tiny.glob("segment-*"))
     data = bytearray(path.read_bytes())
-    data[-300] ^= 1
+    data[header_bytes(data)] ^= 1
     with path.open("r+b") as file:  # in place, as a disk does
         file.write(data)
     for check in (index.verify, lambda: Index.open(tiny, read_only=True, verify=True)):
@@ -382,24 +382,28 @@ def test_a_forged_manifest_is_refused(tiny, change, message: str) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda h: h["ids"].update(shape=[float("inf")]), "header is not sound"),
-        (lambda h: h["ids"].update(shape=[0, 2**70], data_offsets=[0, 0]), "header is not sound"),
+        (lambda h: h["cell_ends"].update(shape=[float("inf")]), "header is not sound"),
+        (lambda h: h["cell_ends"].update(shape=[0, 2**70], data_offsets=[0, 0]), "header is not sound"),
         (
-            lambda h: h["ids"].update(data_offsets=[at + 4 for at in h["ids"]["data_offsets"]]),
+            lambda h: h["cell_ends"].update(data_offsets=[at - 4 for at in h["cell_ends"]["data_offsets"]]),
             "begins where its type may not",
         ),
-        (lambda h: h["ids"].update(data_offsets=[0, 2**40], shape=[2**37]), "does not fit"),
+        (lambda h: h["cell_ends"].update(data_offsets=[0, 2**40], shape=[2**37]), "does not fit"),
         (lambda h: h["__metadata__"].update(rows="4"), "number of codes is not the manifest's"),
         (lambda h: h["__metadata__"].pop("rows"), "number of codes is not the manifest's"),
         (lambda h: h["__metadata__"].update(crc32="[]"), "checksum"),
         (lambda h: h["__metadata__"].update(crc32="3"), "header is not sound"),
-        (lambda h: h.update(bias=h["order"]), "an array that is none of a segment's"),
-        (lambda h: h.update(scales=h["order"]), r"scales has shape|scales is missing, or one too many"),
-        (lambda h: h.update(cell_ends=h["order"]), "cell_ends has shape"),
+        (lambda h: h.update(bias=h["cell_ends"]), "an array that is none of a segment's"),
+        (lambda h: h.update(scales=h["cell_ends"]), r"scales has shape|scales is missing, or one too many"),
+        (lambda h: h.update(cell_ends=h["blocks"]), "cell_ends has shape"),
         (lambda h: h.pop("cell_ends"), "cell_ends is missing"),
         (lambda h: h.pop("blocks"), "not a sound segment"),
-        (lambda h: h.pop("ids"), "not a sound segment"),
-        (lambda h: h.pop("order"), "not a sound segment"),
+        (lambda h: h.update(id_words=h["cell_ends"]), "not a sound segment"),
+        (lambda h: h["__metadata__"].pop("lowest"), "not a sound segment"),
+        (lambda h: h["__metadata__"].update(highest="x"), "not a sound segment"),
+        (lambda h: h["__metadata__"].update(highest="7"), "not a sound segment|its ids"),
+        (lambda h: h["__metadata__"].update(lowest="-1"), "not a sound segment"),
+        (lambda h: h["__metadata__"].update(highest=str(2**70)), "out of range"),
         (lambda h: h.pop("__metadata__"), "header is not sound"),
     ],
 )
@@ -419,8 +423,9 @@ def test_a_forged_header_is_refused(tiny, change, message: str) -> None:
     ("change", "message"),
     [
         (lambda m: m.update(features=["items", "wings"]), r"the index uses wings, which this antisparse .*upgrade"),
-        (lambda m: m.update(features=[]), "checksum"),
-        (lambda m: m.pop("features"), "checksum"),
+        (lambda m: m.update(features=["packed ids"]), "checksum"),
+        (lambda m: m.update(features=["items"]), r"a version before 0\.2"),
+        (lambda m: m.pop("features"), r"a version before 0\.2"),
         (lambda m: m["items"].update(schema="?"), "schema of its items is not sound"),
         (lambda m: m["items"].update(schema=""), "schema of its items is not sound"),
         (lambda m: m["items"].update(key="text"), "a key is null"),

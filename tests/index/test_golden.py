@@ -80,7 +80,7 @@ def write_golden():
         with Index.create(path, encoder.fit(X)) as index:
             index.add(X[:40])
             index.remove([2, 3, 17])
-            index.add(X[40:], np.arange(100, 120))
+            index.add(X[40:], [*range(100, 118), 119, 2**40])  # whose offsets take 64 bits
             expected = {
                 "isa": _core.isa(),
                 "metric": index.metric,
@@ -137,10 +137,12 @@ def test_the_golden_indexes_have_every_class_and_every_column() -> None:
         index = Index.open(GOLDEN / name, read_only=True)
         walk(json.loads(codec_files._content(index.codec)[0]))
         for segment in index.snapshot.segments:
-            held = vars(segment.columns)
+            held = vars(segment.columns) | segment.ids.arrays
             columns |= {(key, str(array.dtype)) for key, array in held.items() if isinstance(array, np.ndarray)}
     assert classes == {*CLASSES, "Codec"}
-    wanted = {("blocks", "uint8"), ("ids", "int64"), ("cell_ends", "int64"), ("scales", "float32"), ("scales", "uint8")}
+    wanted = {("blocks", "uint8"), ("cell_ends", "int64"), ("scales", "float32"), ("scales", "uint8")}
+    wanted |= {("id_firsts", "uint32"), ("id_firsts", "uint64")}
+    wanted |= {(name, "uint32") for name in ("id_starts", "id_words", "cell_seeds", "cell_slots")}
     assert columns == wanted
 
 
@@ -150,7 +152,7 @@ def test_a_golden_index_can_be_written_to(tmp_path, name: str) -> None:
     shutil.copytree(GOLDEN / name, path)
     queries = np.array(json.loads((GOLDEN / f"{name}.json").read_text())["queries"])
     with Index.open(path) as index:
-        assert index.add(queries)[0] == 120
+        assert index.add(queries)[0] == 2**40 + 1
         index.compact()
     with Index.open(path, verify=True) as index:
         assert len(index) == 61 and set(os.listdir(path)) - {".lock"} == {

@@ -315,4 +315,4 @@ def test_without_items_pyarrow_is_not_imported(tmp_path) -> None:
         "assert 'pyarrow' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-    assert "features" not in (tmp_path / "index" / "manifest.json").read_text()
+    assert '"features":["packed ids"]' in (tmp_path / "index" / "manifest.json").read_text()

@@ -11,7 +11,7 @@ from antisparse.errors import InputTypeError
 from antisparse.index.expression import Expression
 from antisparse.index.item_schema import pyarrow
 from antisparse.index.segment import Segment
-from antisparse.scan.columns import Columns, Ids
+from antisparse.scan.columns import Columns, Ids, Words, live_words
 
 _DENSE = 4  # a filter that leaves less than one code in so many is searched apart
 
@@ -22,13 +22,13 @@ class FilteredPart:
 
     segment: Segment
     columns: Columns
-    live_ids: Ids | None
+    live_bits: Words | None
 
     def find(self, ids: Ids) -> Ids:
         """The place of each id in `columns`; ids that were found are allowed."""
         if self.columns is self.segment.columns:
             return self.segment.find(ids)
-        assert self.columns.ids is not None
+        assert isinstance(self.columns.ids, np.ndarray)
         order = np.argsort(self.columns.ids, kind="stable")
         at = order[np.minimum(np.searchsorted(self.columns.ids, ids, sorter=order), len(order) - 1)]
         return np.where((self.columns.ids[at] == ids) & (ids >= 0), at, -1)
@@ -58,7 +58,7 @@ def allowed_places(segments: tuple[Segment, ...], allowed: Any) -> list[Ids]:
     for segment in segments:
         if array.dtype == bool:
             live = segment.live_places()
-            names = segment.ids[live]
+            names = segment.ids.at(live)
             inside = names < len(array)
             live = live[inside]
             found.append(live[array[names[inside]]])
@@ -72,7 +72,7 @@ def _matching(segment: Segment, expression: Expression) -> Ids:
     """The places of live codes whose items an expression is true of."""
     places, rows = segment.order.astype(np.int64), np.zeros(segment.rows, bool)
     if segment.items is None:  # nothing is stored beside the ids
-        rows[:] = expression.rows(lambda _: pyarrow().array(segment.ids[places]), segment.rows)
+        rows[:] = expression.rows(lambda _: pyarrow().array(segment.ids.at(places)), segment.rows)
     else:
         at = 0
         for batch in segment.items.batches():
@@ -80,7 +80,7 @@ def _matching(segment: Segment, expression: Expression) -> Ids:
 
             def column(name: str, batch: Any = batch, part: slice = part) -> Any:
                 stored = name in batch.schema.names
-                return batch.column(name) if stored else pyarrow().array(segment.ids[places[part]])
+                return batch.column(name) if stored else pyarrow().array(segment.ids.at(places[part]))
 
             rows[part] = expression.rows(column, batch.num_rows)
             at += batch.num_rows
@@ -97,7 +97,7 @@ def filtered(segments: tuple[Segment, ...], allowed: list[Ids]) -> list[Filtered
         if _DENSE * len(places) < segment.rows:
             parts.append(FilteredPart(segment, segment.columns.only(places), None))
         else:
-            ids = np.full(len(segment.ids), -1, np.int64)
-            ids[places] = segment.ids[places]
-            parts.append(FilteredPart(segment, segment.columns, ids))
+            live = np.zeros(segment.columns.n, bool)
+            live[places] = True
+            parts.append(FilteredPart(segment, segment.columns, live_words(live)))
     return parts

@@ -50,7 +50,7 @@ class Loader:
         schema = self.schema(manifest, known)
         segments = tuple(self.segment(entry, searcher.codec, schema, verify) for entry in manifest.segments)
         if verify:
-            ids = np.concatenate([np.zeros(0, np.int64), *(s.ids[s.live_places()] for s in segments)])
+            ids = np.concatenate([np.zeros(0, np.int64), *(s.ids.at(s.live_places()) for s in segments)])
             if len(np.unique(ids)) != len(ids) or (ids >= manifest.next_id).any():
                 raise FormatError(f"{self.place} has an id in two segments, or one never given out: it is damaged")
             if twice(segments):

@@ -20,7 +20,8 @@ FILES = re.compile(  # the names there are
     + STAGED.pattern
 )
 ITEMS, MODEL, COMMITS, CLEARED = "items", "model", "commits", "cleared"  # features that not every reader knows
-_FEATURES = (ITEMS, MODEL, COMMITS, CLEARED)
+PACKED = "packed ids"  # of segments: without it they are those of a version that was never released
+_FEATURES = (ITEMS, MODEL, COMMITS, CLEARED, PACKED)
 MOST = 1 << 26  # bytes of a manifest
 COMMITS_KEPT = 1024  # of staged segments, whose names are kept
 
@@ -99,7 +100,7 @@ class Manifest:
     def dumps(self) -> bytes:
         """Its one spelling as JSON, with its own CRC-32."""
         content = {"format": FORMAT, "version": VERSION, "bit_order": "msb", **asdict(self)}
-        features = [name for name in _FEATURES if content[name]]
+        features = [name for name in _FEATURES if content["segments" if name == PACKED else name]]
         if self.items is None:  # what has none is spelled as it was before there were any
             for part in (content, *content["segments"]):
                 del part["items"]
@@ -184,6 +185,10 @@ def _parse(content: dict[str, Any]) -> Manifest:
         for entry in content["segments"]
     )
     features = content.get("features", [])
+    if segments and PACKED not in features:
+        raise FormatError(
+            "its segments are those of a version before 0.2, which this one does not read; build it again"
+        )
     return Manifest(
         _file(content["codec"]),
         _count(content["generation"]),

@@ -145,6 +145,7 @@ def save_remote(address: str, snapshot: Snapshot) -> None:
 
 def _saved(segment: Segment, write: Callable[..., FileEntry]) -> SegmentEntry:
     generation = f"{1:08d}"
+    segment = segment if segment.items is None else segment.ordered()
     codes = write(f"segment-{generation}", *segment.pack())
     deleted, items = None, None
     if len(segment.deleted):

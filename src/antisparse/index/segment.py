@@ -14,14 +14,22 @@ from antisparse.codec.scale import FixedLength, ScaleByte
 from antisparse.codes import BLOCK, Codes
 from antisparse.errors import FormatError
 from antisparse.index.files import ArrayFile, pack_arrays
+from antisparse.index.ids import ARRAYS, SegmentIds
 from antisparse.index.item_schema import Hashes, key_hashes
 from antisparse.index.items import Items, Rows
 from antisparse.index.manifest import FileEntry
-from antisparse.scan.columns import Columns, Ids, lay_out
+from antisparse.scan.columns import Columns, Ids, Words, lay_out, live_words
 
 Places = npt.NDArray[np.uint32]
-_COLUMNS = ("ids", "blocks", "scales", "cell_ends")  # in the order of the file: each begins where its type may
+_COLUMNS = ("blocks", "scales", "cell_ends")
 _KEYS = ("key_hashes", "key_rows")
+_FILE = (
+    *_COLUMNS,
+    "key_hashes",
+    *ARRAYS,
+    "order",
+    "key_rows",
+)  # in the order of the file: each begins where its type may
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +40,10 @@ class Segment:
     ----------
     columns : Columns
         The codes, always with ids and cells.
-    order : ndarray of shape (rows,), uint32
-        The places of all codes by id, so that an id is found by binary search.
+    ids : SegmentIds
+        The ids by place, deleted or not.
+    kept_order : ndarray of shape (rows,), uint32, or None
+        The places of all codes by id, where it is stored: beside items, unless there is one cell alone.
     deleted : ndarray, uint32
         The places of deleted codes, ascending.
     file, deleted_file, items_file : FileEntry or None
@@ -45,7 +55,8 @@ class Segment:
     """
 
     columns: Columns
-    order: Places
+    ids: SegmentIds
+    kept_order: Places | None = None
     deleted: Places = field(default_factory=lambda: np.zeros(0, np.uint32))
     file: FileEntry | None = None
     deleted_file: FileEntry | None = None
@@ -56,43 +67,58 @@ class Segment:
     @property
     def rows(self) -> int:
         """Codes in all."""
-        return len(self.order)
+        return self.ids.rows
 
     @property
     def live(self) -> int:
         """Codes that are not deleted."""
-        return len(self.order) - len(self.deleted)
-
-    @property
-    def ids(self) -> Ids:
-        """The id at each place, -1 for none, deleted or not."""
-        assert self.columns.ids is not None
-        return self.columns.ids
+        return self.rows - len(self.deleted)
 
     @cached_property
-    def live_ids(self) -> Ids | None:
-        """The same with -1 for deleted codes; None where there are none."""
+    def live_bits(self) -> Words | None:
+        """Which places are not deleted, a bit for each; None where no code is."""
         if not len(self.deleted):
             return None
-        ids = self.ids.copy()
-        ids[self.deleted] = -1
-        return ids
+        there = np.ones(self.columns.n, bool)
+        there[self.deleted] = False
+        return live_words(there)
 
     @property
     def id_range(self) -> tuple[int, int]:
         """The lowest and the highest id, deleted or not, of at least one."""
-        ends = self.ids[np.minimum(self.order[[0, -1]], len(self.ids) - 1)]  # a damaged file shall not lead out of it
-        return int(ends[0]), int(ends[1])
+        return self.ids.lowest, self.ids.highest
+
+    @cached_property
+    def order(self) -> Places:
+        """The places of all codes by id, deleted or not: the row of the items that each has."""
+        if self.kept_order is not None:
+            return self.kept_order
+        if self._one_cell:
+            return np.arange(self.rows, dtype=np.uint32)
+        by_place = self.ids.by_place()
+        held = np.flatnonzero(by_place >= 0)
+        return held[np.argsort(by_place[held], kind="stable")].astype(np.uint32)
+
+    def ordered(self) -> "Segment":
+        """The segment with the order of its ids, which one with items stores, unless it is that of the places."""
+        return self if self._one_cell else replace(self, kept_order=self.order)
+
+    @property
+    def _one_cell(self) -> bool:
+        return len(self.ids.cell_ends) == 1
 
     def live_places(self) -> Ids:
         """The places of live codes, ascending."""
-        return np.flatnonzero((self.ids if self.live_ids is None else self.live_ids) >= 0)
+        live = self.ids.by_place() >= 0
+        live[self.deleted] = False
+        return np.flatnonzero(live)
 
     def item_rows(self, places: Ids) -> Rows:
         """The rows of the items of codes at given places."""
-        rows = np.zeros(len(self.ids), np.int64)
-        rows[np.minimum(self.order, len(rows) - 1)] = np.arange(self.rows)  # a damaged file shall not lead out of it
-        return rows[places]
+        rows = np.zeros(self.columns.n, np.int64)
+        order = np.minimum(self.order, len(rows) - 1)  # a damaged file shall not lead out of it
+        rows[order] = np.arange(len(order))
+        return np.minimum(rows[places], max(self.rows - 1, 0))
 
     def hashes(self, rows: Rows) -> Hashes:
         """The hashes of the keys of some rows of the items."""
@@ -113,37 +139,34 @@ class Segment:
             left = left[held[at[left]] == hashes[left]]
             here = np.minimum(rows[at[left]], self.rows - 1).astype(np.int64)
             same = np.array([keys[i] == key for i, key in zip(left, self.items.keys(here), strict=True)], bool)
-            places = np.minimum(self.order[here[same]], len(self.ids) - 1)
-            ids[left[same]] = np.where(np.isin(places, self.deleted), -1, self.ids[places])
+            places = self._places(here[same])
+            ids[left[same]] = np.where(np.isin(places, self.deleted), -1, self.ids.at(places))
             left = left[~same]
             at[left] += 1
         return ids
 
     def find(self, ids: Ids) -> Ids:
         """The place of each id; -1 where it is not here, or deleted."""
-        return self._find(ids)[0]
+        places = self.ids.find(ids)
+        if len(self.deleted):
+            places[np.isin(places, self.deleted)] = -1
+        return places
 
     def find_rows(self, ids: Ids) -> Rows:
         """The row of the item of each id; -1 where it is not here, or deleted."""
-        return self._find(ids)[1]
-
-    def _find(self, ids: Ids) -> tuple[Ids, Rows]:
-        places, rows = np.full(len(ids), -1, np.int64), np.full(len(ids), -1, np.int64)
-        if not self.rows or not len(ids):
-            return places, rows
+        found = self.find(ids)
+        if self._one_cell or not self.rows or not len(ids):
+            return np.minimum(found, self.rows - 1)
         low, high = np.zeros(len(ids), np.int64), np.full(len(ids), self.rows, np.int64)
-        last = len(self.ids) - 1  # a damaged file shall not lead out of it
         for _ in range(int(self.rows).bit_length()):
             middle = (low + high) >> 1
-            at = np.minimum(self.order[np.minimum(middle, self.rows - 1)], last)
-            less = (self.ids[at] < ids) & (middle < high)
+            less = (self.ids.at(self._places(middle)) < ids) & (middle < high)
             low, high = np.where(less, middle + 1, low), np.where(less, high, middle)
-        at = np.minimum(self.order[np.minimum(low, self.rows - 1)], last).astype(np.int64)
-        found = (self.ids[at] == ids) & (ids >= 0)
-        if len(self.deleted):
-            found &= ~np.isin(at, self.deleted)
-        places[found], rows[found] = at[found], low[found]
-        return places, rows
+        return np.where(found >= 0, np.minimum(low, self.rows - 1), -1)
+
+    def _places(self, rows: Rows) -> Ids:
+        """The places of the codes of some rows of the items; a damaged file does not lead out of them."""
+        return np.minimum(self.order[np.minimum(rows, len(self.order) - 1)], self.columns.n - 1).astype(np.int64)
 
     def without(self, places: Ids) -> "Segment":
         """The segment with more codes deleted; that is not stored yet."""
@@ -156,15 +179,12 @@ class Segment:
 
     def pack(self) -> tuple[list[Any], int]:
         """The parts of the file of the codes, and its header's CRC-32."""
-        arrays = {name: getattr(self.columns, name) for name in _COLUMNS}
-        held = {name: array for name, array in arrays.items() if array is not None}
+        held = {name: getattr(self.columns, name) for name in _COLUMNS} | self.ids.arrays | {"order": self.kept_order}
         if self.keys is not None:
-            held["key_hashes"] = self.keys[0]
-        held["order"] = self.order
-        if self.keys is not None:
-            held["key_rows"] = self.keys[1]
-        ends = {} if not self.rows else dict(zip(("lowest", "highest"), map(str, self.id_range), strict=True))
-        return pack_arrays(held, {"kind": "segment", "rows": str(self.rows), **ends})
+            held |= dict(zip(_KEYS, self.keys, strict=True))
+        ends = {} if not self.rows else {"lowest": str(self.ids.lowest), "highest": str(self.ids.highest)}
+        arrays = {name: held[name] for name in _FILE if held.get(name) is not None}
+        return pack_arrays(arrays, {"kind": "segment", "rows": str(self.rows), **ends})
 
     def pack_deleted(self) -> tuple[list[Any], int]:
         """The parts of the file of deletions, and its header's CRC-32."""
@@ -175,13 +195,13 @@ def make_segment(codec: Codec, rows: Codes, ids: Ids, hashes: Hashes | None = No
     """Code rows and their ids, distinct, in any order; perhaps with the hashes of their keys."""
     by_id = np.argsort(ids, kind="stable")
     columns = lay_out(codec, rows[by_id], ids[by_id])
-    assert columns.ids is not None
-    held = np.flatnonzero(columns.ids >= 0)
-    order = held[np.argsort(columns.ids[held], kind="stable")].astype(np.uint32)
+    assert isinstance(columns.ids, np.ndarray) and columns.cell_ends is not None
+    packed = SegmentIds.pack(columns.ids, columns.cell_ends)
+    columns = replace(columns, ids=packed.native)
     if hashes is None:
-        return Segment(columns, order)
+        return Segment(columns, packed)
     by_hash = np.argsort(hashes[by_id], kind="stable")
-    return Segment(columns, order, keys=(hashes[by_id][by_hash], by_hash.astype(np.uint32)))
+    return Segment(columns, packed, keys=(hashes[by_id][by_hash], by_hash.astype(np.uint32)))
 
 
 def read_segment(
@@ -195,13 +215,22 @@ def read_segment(
     """A segment from its files, their shapes checked against the codec and each other."""
     try:
         arrays = codes.arrays
-        held = {name: arrays[name] for name in _COLUMNS if name in arrays}
         keyed = items is not None and items.schema.key_is_text
-        if set(arrays) - set(_COLUMNS) - {"order"} - (set(_KEYS) if keyed else set()):
+        ordered = items is not None and codec.n_cells > 1
+        wanted = {*_COLUMNS, *ARRAYS, *(["order"] if ordered else []), *(_KEYS if keyed else [])}
+        if set(arrays) - wanted:
             raise ValueError("it holds an array that is none of a segment's")
+        columns = Columns(
+            codec, BLOCK * len(arrays["blocks"]), **{name: arrays[name] for name in _COLUMNS if name in arrays}
+        )
+        _check_shapes(columns, rows, codes.metadata)
+        assert columns.cell_ends is not None
+        ids = SegmentIds.read(rows, codes.metadata, columns.cell_ends, arrays)
         keys = (arrays["key_hashes"], arrays["key_rows"]) if keyed else None
-        segment = Segment(Columns(codec, len(arrays["ids"]), **held), arrays["order"], keys=keys, items=items)
-        _check_shapes(segment, rows, codes.metadata)
+        segment = Segment(
+            replace(columns, ids=ids.native), ids, arrays["order"] if ordered else None, keys=keys, items=items
+        )
+        _check_rows(segment)
         if deleted is not None:
             deleted.verify()  # a small file: always
             places = deleted.arrays["places"]
@@ -209,7 +238,7 @@ def read_segment(
                 raise ValueError("the deletions are not so many places")
             if (np.diff(places.astype(np.int64)) <= 0).any():
                 raise ValueError("the deletions are not in order")
-            if len(places) and places[-1] >= len(segment.ids):
+            if len(places) and places[-1] >= columns.n:
                 raise ValueError("a deletion is beyond the codes")
             segment = replace(segment, deleted=places)
         elif deleted_rows:
@@ -221,12 +250,10 @@ def read_segment(
     return segment
 
 
-def _check_shapes(segment: Segment, rows: int, metadata: dict[str, str]) -> None:
-    columns, codec = segment.columns, segment.columns.codec
-    blocks = len(columns.blocks)
+def _check_shapes(columns: Columns, rows: int, metadata: dict[str, str]) -> None:
+    codec, blocks = columns.codec, len(columns.blocks)
     wanted: dict[str, tuple[type, tuple[int, ...]]] = {
         "blocks": (np.uint8, (blocks, codec.layout.scanned_bytes, BLOCK)),
-        "ids": (np.int64, (blocks * BLOCK,)),
         "cell_ends": (np.int64, (codec.n_cells,)),
     }
     if isinstance(codec.scale, ScaleByte):
@@ -239,35 +266,57 @@ def _check_shapes(segment: Segment, rows: int, metadata: dict[str, str]) -> None
             raise ValueError(f"{name} is missing, or one too many")
         if value is not None and (value.dtype != wanted[name][0] or value.shape != wanted[name][1]):
             raise ValueError(f"{name} has shape {value.shape} and dtype {value.dtype}")
-    if segment.order.dtype != np.uint32 or segment.order.shape != (rows,) or metadata.get("rows") != str(rows):
+    if metadata.get("rows") != str(rows):
         raise ValueError("its number of codes is not the manifest's")
-    if segment.keys is not None:
-        hashes, of_rows = segment.keys
-        if hashes.dtype != np.uint64 or of_rows.dtype != np.uint32 or not hashes.shape == of_rows.shape == (rows,):
-            raise ValueError("its keys are not as many as its codes")
     ends = columns.cell_ends
     assert ends is not None
     if (np.diff(ends, prepend=0) < 0).any() or ends[-1] != blocks or rows > blocks * BLOCK:
         raise ValueError("its cells do not fit its blocks")
 
 
+def _check_rows(segment: Segment) -> None:
+    rows, order = (segment.rows,), segment.kept_order
+    if order is not None and (order.dtype != np.uint32 or order.shape != rows):
+        raise ValueError("its order is not that of its codes")
+    if segment.keys is not None:
+        hashes, of_rows = segment.keys
+        if hashes.dtype != np.uint64 or of_rows.dtype != np.uint32 or not hashes.shape == of_rows.shape == rows:
+            raise ValueError("its keys are not as many as its codes")
+
+
 def check_content(segment: Segment, path: Path) -> None:
     """Raise FormatError unless ids, order, cells and padding are as `make_segment` makes them."""
-    ids, held = segment.ids, np.flatnonzero(segment.ids >= 0)
-    ordered = np.sort(segment.order) if len(segment.order) else segment.order
-    sound = len(held) == segment.rows and bool((ordered == held).all()) and bool((ids >= -1).all())
-    if sound:
-        by_id = ids[segment.order]
-        sound = len(by_id) < 2 or bool((np.diff(by_id) > 0).all())
+    by_place = segment.ids.by_place()
+    sound = _ids_are_sound(segment, by_place)
     layout = segment.columns.codec.layout
     if layout.padding and (segment.columns.blocks[:, layout.symbol_bytes - 1] & layout.padding).any():
         sound = False
-    if len(segment.deleted) and (ids[segment.deleted] < 0).any():
+    if len(segment.deleted) and (by_place[segment.deleted] < 0).any():
         sound = False
     if not sound:
         raise FormatError(f"{path}: its ids, order or padding are not sound")
     if segment.keys is not None and not _keys_are_sound(segment):
         raise FormatError(f"{path}: its keys are not those of its items")
+
+
+def _ids_are_sound(segment: Segment, by_place: Ids) -> bool:
+    """Whether ids are distinct, ascend in every cell, leave its last places free at most, and are stored as ever."""
+    ends = segment.ids.cell_ends
+    held, left = np.flatnonzero(by_place >= 0), np.flatnonzero(by_place < 0)
+    if len(held) != segment.rows or not np.isin(left // BLOCK, ends - 1).all():
+        return False
+    cells = np.searchsorted(ends, held // BLOCK, side="right")
+    if ((np.diff(by_place[held]) <= 0) & (np.diff(cells) == 0)).any():
+        return False
+    order = held[np.argsort(by_place[held], kind="stable")]
+    if (np.diff(by_place[order]) == 0).any():
+        return False
+    if segment.kept_order is not None and not np.array_equal(segment.kept_order, order):
+        return False
+    try:
+        return segment.ids.same(SegmentIds.pack(by_place, ends))
+    except ValueError:  # places without an id before others
+        return False
 
 
 def _keys_are_sound(segment: Segment) -> bool:

@@ -66,7 +66,7 @@ class Snapshot(State):
     @property
     def ids(self) -> Ids:
         """All ids, ascending."""
-        parts = [segment.ids[segment.live_places()] for segment in self.segments]
+        parts = [segment.ids.at(segment.live_places()) for segment in self.segments]
         return np.sort(np.concatenate([np.zeros(0, np.int64), *parts]))
 
     @property

@@ -131,7 +131,7 @@ def check_disjoint(snapshot: Snapshot, new: Sequence[Segment]) -> None:
         first = int(np.searchsorted(highs, low))  # of the new ones that end at or beyond it
         overlap = overlap or (first < len(new) and bool(lows[first] <= high))
     if overlap:
-        ids = np.concatenate([segment.ids[segment.order] for segment in new])
+        ids = np.concatenate([np.sort(segment.ids.at(segment.live_places())) for segment in new])
         distinct(ids, "entries")
         there = snapshot.contains(ids)
         if there.any():

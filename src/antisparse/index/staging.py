@@ -92,6 +92,8 @@ def stage(
         order = np.argsort(part.ids, kind="stable")
         batches = gathered(schema, [(held, np.arange(held.rows))], order)
     segment = make_segment(codec, part.rows, part.ids, hashes)
+    if batches is not None:
+        segment = segment.ordered()
     parts, crc = segment.pack()
     codes, items_file = staging.write(parts, "safetensors", crc), None
     if batches is not None and schema is not None:

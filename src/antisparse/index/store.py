@@ -35,7 +35,7 @@ class MemoryStore:
 
     def save(self, segment: Segment, schema: ItemSchema | None = None, batches: Iterable[Batch] = ()) -> Segment:
         """A new segment, ready to be part of a snapshot, and its items."""
-        return segment if schema is None else replace(segment, items=Items.of(schema, batches))
+        return segment if schema is None else replace(segment.ordered(), items=Items.of(schema, batches))
 
     def prepare(self, before: Snapshot, after: Snapshot) -> Snapshot:
         """The snapshot after `before`, ready to be published."""
@@ -183,6 +183,7 @@ class FolderStore:
 
     def save(self, segment: Segment, schema: ItemSchema | None = None, batches: Iterable[Batch] = ()) -> Segment:
         """Write a new segment, and its items; it becomes part of the index when published. Returns it as it is read."""
+        segment = segment if schema is None else segment.ordered()
         entry, items_entry = self._write("segment", *segment.pack()), None
         if schema is not None:
             items_entry = self._write("items", packed(schema, batches))

@@ -375,7 +375,7 @@ class Writer:
         if not sum(map(len, places)):
             return ()
         rows = np.concatenate([segment.code_rows(at) for segment, at in zip(segments, places, strict=True)])
-        ids = np.concatenate([segment.ids[at] for segment, at in zip(segments, places, strict=True)])
+        ids = np.concatenate([segment.ids.at(at) for segment, at in zip(segments, places, strict=True)])
         item_rows = [segment.item_rows(at) for segment, at in zip(segments, places, strict=True)]
         hashes, sources = None, []
         if all(segment.keys is not None for segment in segments):

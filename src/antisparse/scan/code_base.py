@@ -70,7 +70,7 @@ class CodeBase:
     def codes(self) -> Codes:
         """The code rows this was made from."""
         columns = self._part.columns
-        if columns.ids is None:
+        if not isinstance(columns.ids, np.ndarray):  # row after row
             return columns.rows(np.arange(len(self)))
         places = np.flatnonzero(columns.ids >= 0)
         rows = np.zeros((len(self), self.codec.n_bytes), np.uint8)
@@ -123,7 +123,7 @@ class CodeBase:
 class _Rows:
     """All codes of a code base, as a part of a search."""
 
-    live_ids = None
+    live_bits = None
 
     def __init__(self, columns: Columns, rows: int) -> None:
         self.columns, self.rows = columns, rows

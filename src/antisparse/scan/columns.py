@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from antisparse._arrays import Float64Array
-from antisparse._core import CodeColumns
+from antisparse._core import CodeColumns, IdList
 from antisparse.codec.codec import Codec
 from antisparse.codec.queries import TabledQueries, length_factor
 from antisparse.codec.scale import FixedLength, ScaleByte
@@ -17,6 +17,7 @@ from antisparse.codes import BLOCK, Codes, cell_blocks, scan_blocks
 from antisparse.errors import FormatError
 
 Ids = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint32]
 _CHUNK_CODES = 16384
 
 
@@ -31,8 +32,8 @@ class Columns:
         The number of places that may hold a code.
     blocks : ndarray of shape (n_blocks, scanned bytes, 32), uint8
         Byte j of the 32 codes of a block is contiguous.
-    ids : ndarray of shape (32 n_blocks,), int64, or None
-        The id at each place, -1 for none; None: the place itself.
+    ids : ndarray of shape (32 n_blocks,), int64, or IdList, or None
+        The id at each place, -1 for none, as an array or in few bits; None: the place itself.
     cell_ends : ndarray of shape (n_cells,), int64, or None
         The block after the last of each cell; None: one cell.
     scales : ndarray of shape (32 n_blocks,), or None
@@ -42,17 +43,16 @@ class Columns:
     codec: Codec
     n: int
     blocks: Codes
-    ids: Ids | None = None
+    ids: Ids | IdList | None = None
     cell_ends: Ids | None = None
     scales: npt.NDArray[Any] | None = None
 
-    def search(self, queries: TabledQueries, k: int, threads: int, ids: Ids | None = None) -> tuple[Float64Array, Ids]:
-        """Scores and ids of the k best, or of all where they are fewer.
-
-        `ids` stand in place of these: -1 where a code shall not be found.
-        """
+    def search(
+        self, queries: TabledQueries, k: int, threads: int, live: Words | None = None
+    ) -> tuple[Float64Array, Ids]:
+        """Scores and ids of the k best, or of all where they are fewer; of those that are `live`, unless it is None."""
         k = max(min(k, self.n), 1)
-        scores, found = self._native(queries.scaled).search(queries.native, k, threads, ids)
+        scores, found = self._native(queries.scaled).search(queries.native, k, threads, live)
         return scores, found
 
     def score(self, queries: TabledQueries, places: Ids) -> Float64Array:
@@ -78,7 +78,8 @@ class Columns:
     def _made(self, **scales: Any) -> CodeColumns:
         """What the scan refuses in codes is damage of the file they were read from; queries were checked before."""
         try:
-            return CodeColumns(self.blocks, self.n, ids=self.ids, cell_ends=self.cell_ends, **scales)
+            ids: dict[str, Any] = {"id_list" if isinstance(self.ids, IdList) else "ids": self.ids}
+            return CodeColumns(self.blocks, self.n, cell_ends=self.cell_ends, **ids, **scales)
         except ValueError as error:
             raise FormatError(f"the codes cannot be scanned ({error}): they are damaged") from None
 
@@ -96,19 +97,30 @@ class Columns:
 
     def only(self, places: Ids) -> "Columns":
         """The codes at some places, ascending, and no others."""
-        assert self.ids is not None
         blocks, chosen, ends = cell_blocks(
             self.blocks[places // BLOCK, :, places % BLOCK], self.cells(places), self.codec.n_cells
         )
         inside = chosen >= 0
 
-        def gather(values: npt.NDArray[Any], empty: int) -> npt.NDArray[Any]:
+        def placed(values: npt.NDArray[Any], empty: int) -> npt.NDArray[Any]:
             out = np.full(len(chosen), empty, values.dtype)
-            out[inside] = values[places[chosen[inside]]]
+            out[inside] = values[chosen[inside]]
             return out
 
-        scales = None if self.scales is None else gather(self.scales, 0)
-        return Columns(self.codec, len(chosen), blocks, gather(self.ids, -1), ends, scales)
+        scales = None if self.scales is None else placed(self.scales[places], 0)
+        return Columns(self.codec, len(chosen), blocks, placed(self._ids_at(places), -1), ends, scales)
+
+    def _ids_at(self, places: Ids) -> Ids:
+        if isinstance(self.ids, IdList):
+            ids: Ids = self.ids.at(np.ascontiguousarray(places, np.int64))
+            return ids
+        return places if self.ids is None else self.ids[places]
+
+
+def live_words(live: npt.NDArray[np.bool_]) -> Words:
+    """Which places may be found, as bits: a word for each block."""
+    words: Words = np.packbits(live, bitorder="little").view("<u4").astype(np.uint32, copy=False)
+    return words
 
 
 def scanned_bytes(codec: Codec) -> int:

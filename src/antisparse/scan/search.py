@@ -11,7 +11,7 @@ from antisparse._arrays import Float64Array, choice, columns_of_answers, integer
 from antisparse.codec.codec import Codec
 from antisparse.codec.queries import Method, Query, QueryTabler, TabledQueries
 from antisparse.errors import InputError
-from antisparse.scan.columns import Columns, Ids
+from antisparse.scan.columns import Columns, Ids, Words
 
 METHODS = get_args(Method)
 _TABLE_BYTES, _LEAST_QUERIES, _MOST_QUERIES = 8 << 20, 64, 2048  # of the tables that are held at a time
@@ -26,8 +26,8 @@ class Part(Protocol):
         """The codes."""
 
     @property
-    def live_ids(self) -> Ids | None:
-        """The id at each place, -1 for codes that shall not be found; None: those of the columns."""
+    def live_bits(self) -> Words | None:
+        """Which codes may be found, a bit for each place; None: all."""
 
     def find(self, ids: Ids) -> Ids:
         """The place of each id; -1 where it is not here."""
@@ -157,7 +157,7 @@ class Searcher:
         """Candidates by the first ranking, and their scores by the last."""
         first = what.method if what.shortlist is None else what.shortlist_method
         tabled = self._tabler.make(Q, first, what.query, what.probes, threads)
-        lists = [part.columns.search(tabled, what.depth, threads, part.live_ids) for part in parts]
+        lists = [part.columns.search(tabled, what.depth, threads, part.live_bits) for part in parts]
         alone = len(lists) == 1 and lists[0][1].shape[1] == what.depth
         ranks, ids = lists[0] if alone else _merged(lists, len(Q), what.depth)
         if what.shortlist is None:
