@@ -28,6 +28,9 @@ extern const Kernels portable_kernels;
 #ifdef ANTISPARSE_BUILD_AVX2
 extern const Kernels avx2_kernels;
 #endif
+#ifdef ANTISPARSE_BUILD_AVX512
+extern const Scan avx512_scan;  // with the other kernels of AVX2
+#endif
 
 // The set in use.
 const Kernels& kernels();

@@ -15,7 +15,7 @@ settings.load_profile("antisparse")
 def _available() -> list[str]:
     before = _core.isa()
     names = []
-    for name in ("portable", "avx2"):
+    for name in ("portable", "avx2", "avx512"):
         try:
             _core.use_isa(name)
         except ValueError:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from antisparse import _core
 from antisparse.codes import cell_blocks, scan_blocks
 
-NAMES = ["portable", "avx2"]
+NAMES = ["portable", "avx2", "avx512"]
 
 
 @contextmanager
