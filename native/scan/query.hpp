@@ -66,7 +66,7 @@ class ScanQuery {
         chosen_(scratch.chosen),
         values_(scratch.values),
         folded_(scratch.folded),
-        tables_(job.codes.nibbles()) {}
+        tables_(job) {}
 
   void start(std::size_t query) {
     const Queries& queries = job_.queries;
