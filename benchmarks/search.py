@@ -245,7 +245,7 @@ def resident() -> int:
 def main() -> None:
     """Run everything and write the numbers."""
     parser = options(__doc__)
-    several = {"nargs": "+", "metavar": "N"}
+    several: Any = {"nargs": "+", "metavar": "N"}
     parser.add_argument("--bits", type=int, default=[64, 128, 256, 512, 1536], **several)
     parser.add_argument("--k", type=int, default=[1, 10, 100, 1000, 10_000], **several)
     parser.add_argument("--codes", type=int, default=[20_000, 1_000_000], **several)
