@@ -29,6 +29,29 @@ bool cpu_has_avx2() {
 }
 #endif
 
+#ifdef ANTISPARSE_BUILD_AVX512
+bool cpu_has_avx512() {
+#ifdef _MSC_VER
+  int info[4];
+  __cpuidex(info, 7, 0);
+  constexpr int f = 1 << 16, bw = 1 << 30, vl = 1 << 31, vbmi = 1 << 1;
+  return cpu_has_avx2() && (info[1] & f) && (info[1] & bw) && (info[1] & vl) && (info[2] & vbmi) &&
+         (_xgetbv(0) & 0xe6) == 0xe6;
+#else
+  return cpu_has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi");
+#endif
+}
+
+// Those of AVX2 but for the scan.
+const Kernels avx512_kernels = [] {
+  Kernels kernels = avx2_kernels;
+  kernels.isa = "avx512";
+  kernels.scan = avx512_scan;
+  return kernels;
+}();
+#endif
+
 bool always() { return true; }
 
 // Best first; the last is what every CPU runs.
@@ -37,6 +60,9 @@ struct Choice {
   bool (*cpu_has)();
 };
 const Choice choices[] = {
+#ifdef ANTISPARSE_BUILD_AVX512
+    {&avx512_kernels, cpu_has_avx512},
+#endif
 #ifdef ANTISPARSE_BUILD_AVX2
     {&avx2_kernels, cpu_has_avx2},
 #endif

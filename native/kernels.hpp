@@ -31,6 +31,9 @@ extern const Kernels portable_kernels;
 #ifdef ANTISPARSE_BUILD_AVX2
 extern const Kernels avx2_kernels;
 #endif
+#ifdef ANTISPARSE_BUILD_AVX512
+extern const Scan avx512_scan;  // with the other kernels of AVX2
+#endif
 #ifdef ANTISPARSE_BUILD_NEON
 extern const Kernels neon_kernels;
 #endif

@@ -308,6 +308,35 @@ def test_long_codes_whose_tables_are_unequal(isa: str, size: int, linear: int) -
             agree(case, k, (1,), alone=1)
 
 
+@pytest.mark.parametrize("near", [5, 40, 400])
+@pytest.mark.parametrize("k", [10, 100, 5000])
+def test_a_sample_that_is_not_like_the_rest(isa: str, k: int, near: int) -> None:
+    """Near codes in some blocks alone: a bound from these is too low, one from others too high, and neither counts."""
+    rng = np.random.default_rng(near)
+    blocks, size = 1000, 9
+    codes = rng.integers(0, 256, (32 * blocks, size), dtype=np.uint8)
+    weights = np.round(rng.standard_normal((6, 8 * size)) * 2**20).astype(np.int32)
+    nearest = np.packbits(weights > 0, axis=1)
+    for query, shift in enumerate((0, 7, 15, 16, 17, 31)):  # the middles of as many equal parts among them
+        step = blocks / 32
+        at = 32 * (np.arange(near) * step + shift).astype(int) % len(codes) + rng.integers(0, 32, near)
+        codes[at % len(codes)] = nearest[query]
+    agree(Case(codes, _core.sign_tables(weights, 2 * size), np.full(6, 2.0**-20)), k, (1, 2), alone=6)
+
+
+def test_many_scores_in_order(isa: str) -> None:
+    """k in the thousands: scores of all sizes, ties, and ids that do not ascend with the place."""
+    rng = np.random.default_rng(0)
+    n, queries, cells = 30_000, 3, 7
+    codes = rng.integers(0, 256, (n, 3), dtype=np.uint8)
+    tables = (rng.random((queries, 6, 16)) * 10 ** rng.uniform(0, 6, (queries, 6, 1))).astype(np.int64)
+    tables[2] %= 3
+    offsets = rng.standard_normal((queries, cells)) * [[1e-3], [1e9], [0]]
+    case = Case(codes, tables, np.ones(queries), cells=rng.integers(0, cells, n), n_cells=cells, offsets=offsets)
+    for k in (300, 10_000, 30_000):
+        agree(case, k, (1, 2), alone=1)
+
+
 def test_codewords_of_which_all_are_alike(isa: str) -> None:
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 256, (5000, 9), dtype=np.uint8)

@@ -8,16 +8,9 @@
 #include <vector>
 
 #include "machine/watch.hpp"
+#include "scan/order.hpp"
 
 namespace antisparse::ANTISPARSE_ISA {
-
-struct Candidate {
-  double score;
-  std::int64_t id;
-  bool operator<(const Candidate& other) const {
-    return score < other.score || (score == other.score && id < other.id);
-  }
-};
 
 // The k least candidates seen. Few are kept in order; many in a reservoir of a few more, cut back to k when it is full
 // or when its bound is asked for.
@@ -28,12 +21,20 @@ class Best {
   void clear() {
     found_.clear();
     bound_ = {none_, -1};
+    assumed_ = false;
   }
+
+  // Only candidates below a score count from here on, though nobody knows whether k are: `sure` says so in the end.
+  void assume(double score) {
+    bound_ = {score, -1};
+    assumed_ = true;
+  }
+  bool sure() const { return !assumed_ || found_.size() >= k_; }
 
   // The score of the k-th: no candidate with a greater score can enter, nor one of equal score and greater id.
   double bound() {
     // A cut costs a pass over all: it waits until the bound has something to gain.
-    if (found_.size() > k_ + k_ / 8 || (found_.size() >= k_ && bound_.score == none_)) cut();
+    if (found_.size() > k_ + k_ / 2 || (found_.size() >= k_ && bound_.score == none_)) cut();
     return bound_.score;
   }
 
@@ -41,7 +42,7 @@ class Best {
   bool admits(double score) const { return !(score > bound_.score); }
 
   void offer(Candidate candidate) {
-    if (!(candidate < bound_) && found_.size() >= k_) return;
+    if (!(candidate < bound_) && (assumed_ || found_.size() >= k_)) return;
     if (k_ > few_) {
       found_.push_back(candidate);
       if (found_.size() >= 2 * k_ + 64) cut();
@@ -70,12 +71,9 @@ class Best {
   void merge(const Best& other) { found_.insert(found_.end(), other.found_.begin(), other.found_.end()); }
 
   void write(double* scores, std::int64_t* ids) {
-    const std::size_t count = std::min(k_, found_.size());
-    const auto last = found_.begin() + static_cast<std::ptrdiff_t>(count);
-    if (found_.size() < many_)
-      std::partial_sort(found_.begin(), last, found_.end());
-    else
-      std::partial_sort(found_.begin(), last, found_.end(), ticking_);
+    cut();
+    sort_candidates(found_);
+    const std::size_t count = found_.size();
     for (std::size_t i = 0; i < k_; ++i) {
       scores[i] = i < count ? found_[i].score : none_;
       ids[i] = i < count ? found_[i].id : -1;
@@ -91,6 +89,7 @@ class Best {
   static constexpr double none_ = std::numeric_limits<double>::infinity();
   std::size_t k_;
   Candidate bound_{none_, -1};
+  bool assumed_ = false;
   std::vector<Candidate> found_;
 };
 

@@ -71,7 +71,11 @@ class ExactTables {
 
   // The score of the code at a place, in the one order of operations that everything compares with.
   double score(std::size_t place, double unit, double offset, double base) const {
-    const double product = unit * static_cast<double>(sum(place));
+    return score(place, sum(place), unit, offset, base);
+  }
+  // The same where D is known.
+  double score(std::size_t place, std::int64_t sum, double unit, double offset, double base) const {
+    const double product = unit * static_cast<double>(sum);
     if (!codes_.column()) return offset + product;
     double scale;
     if (codes_.inverse_bytes) {

@@ -56,9 +56,9 @@ inline std::size_t longest_chunk(const ScanJob& job) {
   return std::max<std::size_t>(64, (std::size_t{128} << 10) / block_bytes);
 }
 
-// All queries over the blocks [first, end). A chunk stays in cache while all of them pass it; the first ones are
-// short, since what they find sets the limits for the rest.
-inline void scan_blocks(const ScanJob& job, std::vector<std::unique_ptr<ScanQuery>>& queries, std::size_t first,
+// Queries over the blocks [first, end). A chunk stays in cache while all of them pass it; the first ones are short,
+// since what they find sets the limits for the rest.
+inline void pass_blocks(const ScanJob& job, const std::vector<ScanQuery*>& queries, std::size_t first,
                         std::size_t end) {
   const std::size_t longest = longest_chunk(job);
   std::vector<std::uint32_t> masks(4 * std::max(longest, first_blocks(job)));
@@ -69,10 +69,29 @@ inline void scan_blocks(const ScanJob& job, std::vector<std::unique_ptr<ScanQuer
     while (static_cast<std::size_t>(job.codes.cell_ends[cell]) <= at) ++cell;
     blocks = std::min(blocks, static_cast<std::size_t>(job.codes.cell_ends[cell]) - at);
     ready.clear();
-    for (auto& query : queries)
-      if (query->prepare(cell)) ready.push_back(query.get());
+    for (ScanQuery* query : queries)
+      if (query->prepare(cell)) ready.push_back(query);
     prune_all(job, ready, order, at, blocks, masks);
   }
+}
+
+// All queries over the blocks [first, end), by limits that a sample sets; those whose limit was too low once more,
+// without.
+inline void scan_blocks(const ScanJob& job, std::vector<std::unique_ptr<ScanQuery>>& queries, std::size_t first,
+                        std::size_t end) {
+  std::vector<ScanQuery*> left;
+  for (auto& query : queries) {
+    query->guess(first, end);
+    left.push_back(query.get());
+  }
+  pass_blocks(job, left, first, end);
+  left.clear();
+  for (auto& query : queries)
+    if (!query->best.sure()) {
+      query->start(query->number());
+      left.push_back(query.get());
+    }
+  if (!left.empty()) pass_blocks(job, left, first, end);
 }
 
 // Each query over the cells it probes, cell by cell, so that queries of the same cell pass it together. A chunk is no

@@ -14,7 +14,8 @@ namespace antisparse::ANTISPARSE_ISA {
 // One query over the cells it probes, in their order: the first codes gathered, the others by the limit these set.
 class ProbeScan {
  public:
-  explicit ProbeScan(const ScanJob& job) : job_(job), query_(job), longest_(longest_chunk(job)), masks_(longest_) {}
+  explicit ProbeScan(const ScanJob& job)
+      : job_(job), query_(job, scratch_), longest_(longest_chunk(job)), masks_(longest_) {}
 
   // `next` is the query that follows, whose tables are asked for on the way.
   void scan(std::size_t query, std::size_t next) {
@@ -68,6 +69,7 @@ class ProbeScan {
   }
 
   const ScanJob& job_;
+  Scratch scratch_;
   ScanQuery query_;
   std::size_t longest_;
   std::vector<std::uint32_t> masks_;

@@ -36,7 +36,9 @@ struct Quantised {
 
 }  // namespace antisparse::ANTISPARSE_ISA
 
-#ifdef ANTISPARSE_TARGET_AVX2
+#ifdef ANTISPARSE_TARGET_AVX512
+#include "scan/prune_avx512.hpp"
+#elif defined(ANTISPARSE_TARGET_AVX2)
 #include "scan/prune_avx2.hpp"
 #elif defined(ANTISPARSE_TARGET_NEON)
 #include "scan/prune_neon.hpp"

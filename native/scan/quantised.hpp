@@ -13,7 +13,12 @@ namespace antisparse::ANTISPARSE_ISA {
 
 class Tables {
  public:
-  explicit Tables(std::size_t nibbles) : used_(nibbles * 16), entries_((nibbles + 2) * 16) {}
+  // Steps are half as long where many codes are looked for among few, or codes are long: rounding then lets so many
+  // pass that to score them costs more than what a group that saturates lets pass.
+  explicit Tables(const ScanJob& job)
+      : most_room_(16 * job.k * job.codes.nibbles() > job.codes.places ? 2.5 : 5),
+        used_(job.codes.nibbles() * 16),
+        entries_(used_ + 32) {}
 
   // For codes with D up to about `bound`: larger sums may saturate. A narrow sum saturates as a whole; a wide one in
   // every group of four nibbles, so that a code near the bound must have room in each, whatever share of D it has.
@@ -21,9 +26,10 @@ class Tables {
     wide_ = wide;
     const double most = std::min(bound, static_cast<double>(exact.most()));
     const auto groups = static_cast<double>((exact.nibbles() - 2 * exact.linear() + 3) / 4);
-    const double room = std::min(5.0, groups);  // times the mean share of a group
+    const double room = std::min(most_room_, groups);  // times the mean share of a group
     // Below 1 a step gains nothing, since the sums are integers; nor does room beyond the largest group.
-    const double step = wide ? std::min(room * most / (255 * groups), exact.largest() / 63.0) : most / 254;
+    const double step =
+        wide ? std::min(room * most / (255 * groups), most_room_ / 5 * exact.largest() / 63) : most / 254;
     step_ = std::max(step, 1.0);
     // Rounded down; the factor keeps the rounding of the quotient itself from reaching the next integer.
     inverse_ = static_cast<float>(step_ == 1 ? 1 : (1 - 1e-6) / step_);
@@ -46,6 +52,7 @@ class Tables {
   bool wide_ = false;
   double step_ = 1;
   float inverse_ = 1;
+  double most_room_;
   std::size_t used_;
   Aligned<std::uint8_t> entries_;  // and zeros for a byte more
   std::vector<std::uint16_t> factors_;

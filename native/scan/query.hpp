@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "scan/best.hpp"
+#include "scan/exact_sums.hpp"
 #include "scan/fine.hpp"
 #include "scan/quantised.hpp"
 #include "scan/select.hpp"
@@ -35,15 +36,37 @@ inline void ask_for(const void* address) {
 #endif
 }
 
+// A stretch of the blocks of a cell (or probe).
+struct Stretch {
+  std::size_t cell, first_block, count;
+};
+
+// Memory that a query needs for no longer than a call: all queries of a thread share it.
+struct Scratch {
+  std::vector<std::size_t> hits;  // codes that passed, their sums and their scores
+  std::vector<std::int64_t> sums;
+  std::vector<double> scores;
+  std::vector<Stretch> gathered;
+  std::vector<std::uint32_t> chosen;
+  std::vector<float> values, folded;  // the former of the blocks gathered
+};
+
 class ScanQuery {
  public:
-  explicit ScanQuery(const ScanJob& job)
+  ScanQuery(const ScanJob& job, Scratch& scratch)
       : best(job.k),
         job_(job),
         codes_(job.codes),
         exact_(job.codes, job.queries, job.linear),
         fine_(job.codes.nibbles()),
-        tables_(job.codes.nibbles()) {}
+        hits_(scratch.hits),
+        sums_(scratch.sums),
+        scores_(scratch.scores),
+        gathered_(scratch.gathered),
+        chosen_(scratch.chosen),
+        values_(scratch.values),
+        folded_(scratch.folded),
+        tables_(job) {}
 
   void start(std::size_t query) {
     const Queries& queries = job_.queries;
@@ -60,6 +83,30 @@ class ScanQuery {
     int exponent = 0;
     const bool exact = std::frexp(unit_, &exponent) == 0.5 && std::abs(exponent) < 900;
     strict_ = exact && !codes_.ids && !codes_.column() && *offsets_ == 0;
+  }
+
+  // Takes a score for a limit that k codes of the blocks [first, end) are very likely below, by a sample of them: some
+  // blocks, far apart, by fine sums. With few codes, or where fine sums do not fit, there is none.
+  void guess(std::size_t first, std::size_t end) {
+    const std::size_t blocks = end - first;
+    const std::size_t sample = std::min(std::clamp<std::size_t>(job_.k / 8, 32, 512), blocks / 8);
+    if (sample < 4 || job_.k > blocks * scan_block / 4) return;
+    std::size_t cell = 0;
+    for (std::size_t i = 0; i < sample; ++i) {
+      const std::size_t block = first + (2 * i + 1) * blocks / (2 * sample);
+      while (static_cast<std::size_t>(codes_.cell_ends[cell]) <= block) ++cell;
+      gather(cell, block, 1);
+    }
+    if (valued_ == sample) {
+      if (codes_.ids)
+        for_gathered_blocks([&](std::size_t b, std::size_t block) { leave_out(block, &values_[b * scan_block]); });
+      // As many of the k are expected in the sample, and hardly ever more than `rank`.
+      const double mean = static_cast<double>(job_.k * sample) / static_cast<double>(blocks);
+      const auto rank = std::min(job_.k, static_cast<std::size_t>(mean + 3.5 * std::sqrt(mean) + 3));
+      const double score = bound_kth_least(values_.data(), valued_ * scan_block, rank, folded_) + width_;
+      if (score < infinity_) best.assume(score);
+    }
+    forget_gathered();
   }
 
   // Ready for the next chunk, of the cell (or probe) given: the limit that the best so far set, and tables fit to tell
@@ -141,11 +188,10 @@ class ScanQuery {
       collect(stretch.first_block, stretch.count, masks);
       masks += stretch.count;
     }
-    gathered_.clear();
-    chosen_.clear();
-    valued_ = 0;
-    width_ = 0;
+    forget_gathered();
   }
+
+  std::size_t number() const { return query_; }
 
   std::size_t cell() const { return cell_; }
   bool open() const { return open_; }  // there is no limit yet
@@ -157,9 +203,6 @@ class ScanQuery {
   std::size_t seen = 0;  // blocks
 
  private:
-  struct Stretch {
-    std::size_t cell, first_block, count;
-  };
   static constexpr double infinity_ = std::numeric_limits<double>::infinity();
 
   // One limit for all codes of the cell. False where none can be among the best.
@@ -199,6 +242,13 @@ class ScanQuery {
     limit.clamp = codes_.unlimited || !(size + std::abs(base) < 1e9);
   }
 
+  void forget_gathered() {
+    gathered_.clear();
+    chosen_.clear();
+    valued_ = 0;
+    width_ = 0;
+  }
+
   void choose_gathered() {
     if (valued_ < chosen_.size()) return;
     const float kth = bound_kth_least(values_.data(), valued_ * scan_block, job_.k, folded_);
@@ -234,7 +284,9 @@ class ScanQuery {
   // Scores and offers the codes found; returns how many of them were too far.
   std::size_t score_hits() {
     scores_.resize(hits_.size());
-    for (std::size_t h = 0; h < hits_.size(); ++h) scores_[h] = exact_.score(hits_[h], unit_, offset_, base_);
+    sums_.resize(hits_.size());
+    exact_sums(exact_, codes_, hits_.data(), hits_.size(), sums_.data());
+    for (std::size_t h = 0; h < hits_.size(); ++h) scores_[h] = exact_.score(hits_[h], sums_[h], unit_, offset_, base_);
     std::size_t missed = 0;
     for (std::size_t h = 0; h < hits_.size(); ++h) {
       if (!best.admits(scores_[h])) {
@@ -329,13 +381,14 @@ class ScanQuery {
   FineTables fine_;
   float fine_slope_ = 0, fine_base_ = 0;   // of least scores in fine sums
   double rounding_ = 0, rounded_off_ = 0;  // of least scores in float; how much less they are than scores
-  std::vector<std::size_t> hits_;          // codes that passed, and their scores
-  std::vector<double> scores_;
-  std::vector<Stretch> gathered_;
-  std::vector<std::uint32_t> chosen_;
-  std::vector<float> values_, folded_;  // the former of as many blocks as follow
-  std::size_t valued_ = 0;
-  double width_ = 0;  // the most that was rounded off of those
+  std::vector<std::size_t>& hits_;         // see Scratch
+  std::vector<std::int64_t>& sums_;
+  std::vector<double>& scores_;
+  std::vector<Stretch>& gathered_;
+  std::vector<std::uint32_t>& chosen_;
+  std::vector<float>&values_, &folded_;
+  std::size_t valued_ = 0;  // blocks that have values
+  double width_ = 0;        // the most that was rounded off of those
   Tables tables_;
   double built_for_ = 0;
   bool built_ = false, prefer_wide_ = false, fine_built_ = false, open_ = true;

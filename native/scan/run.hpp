@@ -61,11 +61,11 @@ inline void scan(const ScanJob& asked) {
     ranges = std::max<std::size_t>(1, std::min<std::size_t>((job.threads + groups - 1) / groups, blocks / shortest));
   std::vector<std::vector<std::unique_ptr<ScanQuery>>> found(groups * ranges);
   run_tasks(groups * ranges, job.threads, [&] {
-    return [&](std::size_t task) {
+    return [&, scratch = std::make_unique<Scratch>()](std::size_t task) {
       const std::size_t g = task / ranges, range = task % ranges, first = g * group;
       auto& queries = found[task];
       for (std::size_t q = first; q < std::min(first + group, count); ++q)
-        queries.emplace_back(std::make_unique<ScanQuery>(job))->start(q);
+        queries.emplace_back(std::make_unique<ScanQuery>(job, *scratch))->start(q);
       if (job.queries.probes)
         scan_cells(job, queries, first);
       else
