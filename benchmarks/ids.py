@@ -70,6 +70,9 @@ def measured(folder: Path, cells: int, n: int, ids: Ids | None) -> dict[str, Any
     opened = Index.open(folder, read_only=True)
     (segment,) = opened.snapshot.segments
     found: dict[str, Any] = {"codes": n, "cells": cells, "bytes": opened.stats()["disk_bytes"] / n}
+    for part in ("id", "cell"):
+        arrays = [array for name, array in segment.ids.arrays.items() if name.startswith(f"{part}_")]
+        found[f"bytes of {part}s"] = sum(array.nbytes for array in arrays) / n
     held, plain = opened.ids, plain_look_up(segment)
     for count in CALLS:
         wanted = random.choice(held, count)
@@ -93,12 +96,13 @@ def main() -> None:
         for number, (name, (count, ids)) in enumerate(cases.items()):
             results[name] = measured(Path(folder) / str(number), count, n, ids)
     print(f"{n:,} codes of 16 bytes; microseconds an id in calls of so many, plain arrays / as stored\n")
-    print(f"| {'ids':32} | bytes a code | " + " | ".join(f"{count:,}" for count in CALLS) + " |")
-    print("|---|---|" + "---|" * len(CALLS))
+    print(f"| {'ids':32} | bytes a code | of ids | of their cells | " + " | ".join(f"{n:,}" for n in CALLS) + " |")
+    print("|---|---|---|---|" + "---|" * len(CALLS))
     for name, found in results.items():
         times = [found[f"microseconds of {count}"] for count in CALLS]
         cells_of = " | ".join(f"{one['plain']:.2f} / {one['packed']:.2f}" for one in times)
-        print(f"| {name:32} | {found['bytes']:.2f} | {cells_of} |")
+        sizes = " | ".join(f"{found[part]:.2f}" for part in ("bytes", "bytes of ids", "bytes of cells"))
+        print(f"| {name:32} | {sizes} | {cells_of} |")
     write_json(given.json, {"ids": results})
 
 
