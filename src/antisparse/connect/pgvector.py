@@ -26,7 +26,7 @@ class PgCodes:
     """Keys, codes and columns in a table of PostgreSQL.
 
     The bits of the codes are ``bit(n)``, which pgvector compares by Hamming distance, by a scan or by an HNSW index;
-    the bytes beside them are ``bytea``. The codec is in a table of its own beside it. No floats are stored.
+    the bytes beside them are ``bytea``. The codec is in a table of its own beside it. No vectors are stored as floats.
 
     `create` makes such a table, and `open` opens one that is there.
 
@@ -45,8 +45,10 @@ class PgCodes:
     >>> distances, found = store.search(q, k=10, where="lang = %s", parameters=["en"])  # doctest: +SKIP
     """
 
-    def __init__(self, database: "_Database", name: str, rows: SignRows, columns: tuple[str, ...]) -> None:
-        self._database, self._rows = database, rows
+    def __init__(
+        self, database: "_Database", name: str, rows: SignRows, columns: tuple[str, ...], text_keys: bool
+    ) -> None:
+        self._database, self._rows, self._text_keys = database, rows, text_keys
         self.name = name
         self.columns = columns
 
@@ -93,7 +95,8 @@ class PgCodes:
             More columns, for filters: their names and types, such as ``{"lang": "text", "year": "integer"}``.
         """
         rows, own = SignRows.of(codec), _KEYS[choice(keys, "keys", tuple(_KEYS))]
-        kinds = {_name(one, "columns"): choice(kind, "columns", TYPES) for one, kind in (columns or {}).items()}
+        given = _mapping(columns)
+        kinds = {_name(one, "columns"): choice(kind, "columns", TYPES) for one, kind in given.items()}
         if reserved := [one for one in kinds if one in _OWN]:
             raise InputError(f"columns names {reserved[0]!r}, which is a column of its own; choose another name")
         sql = _psycopg().sql
@@ -124,16 +127,18 @@ class PgCodes:
         """With the codec that is there, and the columns that there are."""
         sql = _psycopg().sql
 
-        def load(cursor: Any) -> tuple[list[Any], list[str]]:
+        def load(cursor: Any) -> tuple[list[Any], list[Any]]:
             cursor.execute(sql.SQL("SELECT codec FROM {}").format(database.codec_table))
             stored = cursor.fetchall()
             cursor.execute(sql.SQL("SELECT * FROM {} LIMIT 0").format(database.table))
-            return stored, [one.name for one in cursor.description]
+            return stored, list(cursor.description)
 
-        stored, names = database.do(load, again=True)
+        stored, described = database.do(load, again=True)
+        names = [one.name for one in described]
         if len(stored) != 1 or tuple(names[:3]) != _OWN:
             raise FormatError(f"name = {database.name!r}: the table is none that PgCodes.create made, or was changed")
-        return cls(database, database.name, SignRows.of(Codec.from_bytes(stored[0][0])), tuple(names[3:]))
+        text_keys = described[0].type_display == _KEYS["text"]
+        return cls(database, database.name, SignRows.of(Codec.from_bytes(stored[0][0])), tuple(names[3:]), text_keys)
 
     @property
     def codec(self) -> Codec:
@@ -170,12 +175,14 @@ class PgCodes:
             Values of the other columns; null where they are left out.
         """
         codes = self.codec.encode(X)
-        listed = checked_keys(keys, len(codes))
-        given = dict(columns or {})
+        listed = self._checked(keys, len(codes))
+        given = _mapping(columns)
         for name, values in given.items():
             if name not in self.columns:
                 raise InputError(f"columns names {name!r}; there are: {', '.join(self.columns) or 'none'}")
-            if isinstance(values, str) or len(values) != len(codes):
+            if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
+                raise InputTypeError(f"columns: {name!r} must be a sequence, not {type(values).__name__}")
+            if len(values) != len(codes):
                 raise InputError(f"columns: {name!r} must have a value for each of the {len(codes)} vectors")
         sql = _psycopg().sql
         names = sql.SQL(", ").join(map(sql.Identifier, (*_OWN, *given)))
@@ -185,10 +192,19 @@ class PgCodes:
         def write(cursor: Any) -> None:
             with cursor.copy(copied) as copy:
                 for number, key in enumerate(listed):
-                    values = (values[number] for values in given.values())
+                    values = (_stored(values[number]) for values in given.values())
                     copy.write_row((key, bits[number], rest[number].tobytes(), *values))
 
         self._database.do(write)
+
+    def _checked(self, keys: Any, count: int | None = None) -> list[Any]:
+        """Keys of the kind that the table has."""
+        listed = checked_keys(keys, count)
+        if listed and isinstance(listed[0], str) != self._text_keys:
+            raise InputTypeError(
+                f"keys must be {'texts' if self._text_keys else 'integers'}, as those of the table are"
+            )
+        return listed
 
     def _bit_texts(self, bits: Codes) -> list[str]:
         signs = np.unpackbits(bits, axis=1, count=self._rows.n_bits)
@@ -196,7 +212,7 @@ class PgCodes:
 
     def remove(self, keys: Any) -> int:
         """Remove vectors by their keys; returns how many were there."""
-        listed = checked_keys(keys)
+        listed = self._checked(keys)
         sql = _psycopg().sql
         removed = sql.SQL("DELETE FROM {} WHERE key = ANY(%s)").format(self._database.table)
         return int(self._database.do(lambda cursor: cursor.execute(removed, (listed,)).rowcount)) if listed else 0
@@ -252,9 +268,9 @@ class PgCodes:
         asked = self._bit_texts(self._rows.bits(self.codec.encode(queries)))
         sql = _psycopg().sql
         condition = sql.SQL("" if where is None else f" WHERE ({where}\n)")
-        # Equal distances by the key; an index gives them in an order of its own.
-        order = sql.SQL(", key" if exact else "")
-        found = sql.SQL("SELECT key, bits::text, rest FROM {}{} ORDER BY bits <~> %s::bit({}){} LIMIT %s").format(
+        # No index serves a sum: all bits are looked at then, and equal distances go by the key.
+        order = sql.SQL(" + 0, key" + ' COLLATE "C"' * self._text_keys if exact else "")
+        found = sql.SQL("SELECT key, bits::text, rest FROM {}{} ORDER BY (bits <~> %s::bit({})){} LIMIT %s").format(
             self._database.table, condition, sql.Literal(self._rows.n_bits), order
         )
 
@@ -285,6 +301,10 @@ class _Database:
     def __init__(self, conninfo: str, name: str, timeout: float) -> None:
         if not isinstance(conninfo, str):
             raise InputTypeError(f"conninfo must be text, such as 'postgresql:///db', not {type(conninfo).__name__}")
+        try:
+            _psycopg().conninfo.conninfo_to_dict(conninfo)
+        except (_psycopg().ProgrammingError, UnicodeEncodeError):  # which would show it, and it may hold a password
+            raise InputError("conninfo is none that psycopg reads; it is such as 'postgresql://user@host/db'") from None
         self.name = name
         self._conninfo = conninfo
         self._milliseconds = int(1000 * nonnegative(timeout, "timeout"))
@@ -332,6 +352,10 @@ def _typed(table: str, named: str | None) -> Iterator[None]:
     psycopg = _psycopg()
     try:
         yield
+    except UnicodeEncodeError:
+        raise InputError(f"{named or 'a text'}: it holds half a character (a surrogate), which UTF-8 has not") from None
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise StorageError(f"{table!r}: the database does not allow it: {first_line(error)}") from None
     except psycopg.errors.UniqueViolation as error:
         raise InputError(f"keys holds one that is there already: {first_line(error)}") from None
     except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
@@ -339,13 +363,31 @@ def _typed(table: str, named: str | None) -> Iterator[None]:
             raise InputError(f"name = {table!r}: there is no such table of codes: make it by PgCodes.create") from None
         raise InputError(f"{named}: {first_line(error)}") from None
     except psycopg.errors.DuplicateTable as error:
-        raise InputError(f"name = {table!r}: {first_line(error)}; choose another, or open it") from None
+        raise InputError(f"name = {table!r}: {first_line(error)}; open it, or remove it first") from None
     except (psycopg.ProgrammingError, psycopg.DataError, psycopg.errors.ReadOnlySqlTransaction) as error:
         raise InputError(f"{named or 'a value'}: {first_line(error)}") from None
     except psycopg.errors.QueryCanceled as error:
         raise StorageError(f"{table!r}: {first_line(error)}; raise timeout=") from None
     except psycopg.Error as error:
         raise StorageError(f"{table!r}: the database failed: {first_line(error)}") from None
+
+
+def _mapping(columns: Any) -> dict[str, Any]:
+    """Columns by their names."""
+    if columns is not None and not isinstance(columns, Mapping):
+        raise InputTypeError(f"columns must be a mapping from names, not {type(columns).__name__}")
+    return dict(columns or {})
+
+
+def _stored(value: Any) -> Any:
+    """A value as psycopg takes it: numbers of numpy as those of Python, and what JSON holds as JSON."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, dict | list):
+        from psycopg.types.json import Jsonb
+
+        return Jsonb(value)
+    return value
 
 
 def _name(value: Any, argument: str) -> str:
@@ -359,6 +401,7 @@ def _name(value: Any, argument: str) -> str:
 def _psycopg() -> Any:
     try:
         import psycopg
+        import psycopg.conninfo
         import psycopg.sql
     except ImportError:
         raise MissingDependencyError("PostgreSQL needs psycopg: pip install 'antisparse[pgvector]'") from None

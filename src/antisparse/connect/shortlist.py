@@ -10,7 +10,7 @@ import numpy.typing as npt
 from antisparse._arrays import plain_array, shown, texts
 from antisparse.codec.codec import Codec, codec_of
 from antisparse.codes import Codes
-from antisparse.errors import InputError, InputTypeError, UnsupportedError
+from antisparse.errors import FormatError, InputError, InputTypeError, UnsupportedError
 from antisparse.scan.code_base import CodeBase
 
 SHORTLIST = 10  # candidates for every result that is asked for, by default
@@ -66,6 +66,8 @@ class SignRows:
         """Whole code rows again; FormatError or InputError if they are not such."""
         rows = np.concatenate([bits, rest[:, int(self.codec.layout.bias_nibble) :]], axis=1)
         if self.codec.layout.bias_nibble:
+            if (rest[:, 0] > 0x0F).any():
+                raise FormatError("codes hold more beside their signs than their codec writes: they were changed")
             rows[:, self.codec.layout.symbol_bytes - 1] |= rest[:, 0]
         return self.codec.check_codes(rows, "codes")
 
