@@ -169,3 +169,36 @@ def test_places_beyond_a_list_are_refused() -> None:
     for place in (-1, 64, 2**62):
         with pytest.raises(ValueError, match="out of range"):
             listed.at(np.array([place]))
+
+
+def test_ids_that_were_chosen_against_every_seed_are_found() -> None:
+    """Two ids share all three slots by each of the hundred seeds that are tried; other ranges have other slots."""
+    random, seeds, count = np.random.default_rng(0), 100, 200
+    length = (count * 41 // 100 // 32 + 1) * 32
+    chosen: set[int] = set()
+    for seed in range(seeds):
+        ids = random.integers(0, MOST, 8000)
+        first = mixed(ids.astype(np.uint64), seed + 1)
+        more = mixed(first, 0)
+        thirds = [first & np.uint64(2**32 - 1), first >> np.uint64(32), more & np.uint64(2**32 - 1)]
+        slots = sum(
+            (third * np.uint64(length) >> np.uint64(32)) * np.uint64(length) ** i for i, third in enumerate(thirds)
+        )
+        order = np.argsort(slots)
+        twin = int(np.flatnonzero(np.diff(slots[order]) == 0)[0])
+        chosen |= {int(ids[order[twin]]), int(ids[order[twin + 1]])}
+    ids = np.array(sorted(chosen))
+    assert len(ids) == count
+    by_place, ends = placed(ids, np.arange(count) % 5, 5)
+    packed = SegmentIds.pack(by_place, ends)
+    assert len(packed.arrays["cell_slots"]) > 3 * length // 32 * 3  # of three bits: a longer range than usual
+    np.testing.assert_array_equal(by_place[packed.find(ids)], ids)
+
+
+def mixed(numbers, seed):
+    """SplitMix64, as docs/format.md has it."""
+    with np.errstate(over="ignore"):
+        z = numbers + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 % 2**64)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return z ^ (z >> np.uint64(31))

@@ -9,6 +9,8 @@ namespace antisparse {
 
 namespace {
 
+constexpr std::uint32_t no_seed = 0xFFFFFFFF;
+
 struct Entry {
   std::int64_t id;
   std::uint32_t cell;
@@ -19,9 +21,9 @@ class Shard {
  public:
   explicit Shard(const CellMap& map) : map_(map), several_(3 * map.range), ids_(3 * map.range), value_(3 * map.range) {}
 
-  // The seed; afterwards `value` says what the slots hold.
+  // The seed, or `no_seed` if none of a hundred does; afterwards `value` says what the slots hold.
   std::uint32_t fill(const Entry* entries, std::size_t count) {
-    constexpr std::uint32_t most_seeds = 1000;
+    constexpr std::uint32_t most_seeds = 100;
     for (std::uint32_t seed = 0; seed < most_seeds; ++seed) {
       tick(64 * count);
       if (!peel(entries, count, seed)) continue;
@@ -33,7 +35,7 @@ class Shard {
       }
       return seed;
     }
-    throw std::invalid_argument("ids: one stands twice");
+    return no_seed;
   }
 
   const std::vector<std::uint32_t>& value() const { return value_; }
@@ -77,6 +79,20 @@ class Shard {
   std::vector<std::size_t> alone_;
 };
 
+// False where the range must be another.
+bool fill_shards(const CellMap& map, const std::vector<Entry>& entries, const std::vector<std::size_t>& ends,
+                 MadeCellMap& made) {
+  Shard shard(map);
+  std::uint32_t* words = made.words.data();
+  for (std::size_t s = 0; s < map.shards; ++s) {
+    made.seeds[s] = shard.fill(entries.data() + ends[s], ends[s + 1] - ends[s]);
+    if (made.seeds[s] == no_seed) return false;
+    for (std::size_t i = 0; i < shard.value().size(); i += pack_group, words += map.width)
+      for (std::size_t j = 0; j < pack_group; ++j) pack_at(words, map.width, j, shard.value()[i + j]);
+  }
+  return true;
+}
+
 }  // namespace
 
 MadeCellMap make_cell_map(const std::int64_t* ids, const std::int64_t* cell_ends, std::size_t cells) {
@@ -101,18 +117,16 @@ MadeCellMap make_cell_map(const std::int64_t* ids, const std::int64_t* cell_ends
     entries[next[map.shard(id)]++] = {id, static_cast<std::uint32_t>(cell)};
   });
 
-  map.range = (most * 41 / 100 / block + 1) * block;
   map.width = width_of(cells - 1);
-  MadeCellMap made{std::vector<std::uint32_t>(map.shards),
-                   std::vector<std::uint32_t>(3 * map.range * map.shards / block * map.width)};
-  Shard shard(map);
-  std::uint32_t* words = made.words.data();
-  for (std::size_t s = 0; s < map.shards; ++s) {
-    made.seeds[s] = shard.fill(&entries[ends[s]], ends[s + 1] - ends[s]);
-    for (std::size_t i = 0; i < shard.value().size(); i += block, words += map.width)
-      for (std::size_t j = 0; j < block; ++j) pack_at(words, map.width, j, shard.value()[i + j]);
+  // Where no seed does, which takes ids that were chosen for it, other slots do: of a range that is a little longer.
+  constexpr int most_ranges = 10;
+  map.range = (most * 41 / 100 / block + 1) * block;
+  for (int tried = 0; tried < most_ranges; ++tried, map.range += (map.range / 20 / block + 1) * block) {
+    MadeCellMap made{std::vector<std::uint32_t>(map.shards),
+                     std::vector<std::uint32_t>(3 * map.range * map.shards / block * map.width)};
+    if (fill_shards(map, entries, ends, made)) return made;
   }
-  return made;
+  throw std::invalid_argument("ids: one stands twice");
 }
 
 }  // namespace antisparse

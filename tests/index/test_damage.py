@@ -267,6 +267,8 @@ def use(path, Q):
         lambda: index.items(["key 3", "key 42"]).to_pylist(),
         lambda: ("key 3" in index, "a" in index),
         lambda: index.search(Q, 4, items=True).to_pylist(),
+        lambda: index.search(Q, 3, filter="text != 'text 3'"),
+        lambda: index.search(Q, 3, filter="note != 'note 3'"),
         index.verify,
     ]
     for ask in asked:

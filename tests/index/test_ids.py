@@ -1,5 +1,6 @@
 """Ids of every kind, forged with checksums that are right: read within bounds, and refused under verify."""
 
+import contextlib
 import json
 import zlib
 
@@ -98,6 +99,42 @@ def test_forged_ids_are_read_within_bounds_and_refused_by_verify(tmp_path, kind:
                     assert name == "id_words" and change is one
                     assert len(snapshot.ids) == 40 and (np.diff(snapshot.ids) > 0).all()
                     assert snapshot.contains(snapshot.ids).all()
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "at"), [("flat", "id_firsts", 1), ("cells", "id_starts", None), ("cells", "id_words", None)]
+)
+def test_a_writer_does_not_join_forged_ids(tmp_path, kind: str, name: str, at: int | None) -> None:
+    forger = forger_of(tmp_path / "index", kind)
+
+    def change(values):
+        values[slice(None) if at is None else at] = 0
+
+    assert forged(forger, name, change)
+    with contextlib.suppress(FormatError), Index.open(forger.path) as index:
+        index.add(POOL[40:45], np.arange(1000, 1005))
+        index.remove([1001])
+        with pytest.raises(FormatError, match="run verify"):
+            index.compact()
+
+
+def test_more_deletions_than_codes_are_refused(tmp_path) -> None:
+    name, ids, _ = KINDS["cells"]
+    with Index.create(tmp_path / "index", fitted(name)) as index:
+        index.add(POOL[:40], ids)
+        index.remove(ids[:5])
+    forger = Forger(tmp_path / "index")
+    file = forger.kinds["deleted"][0]
+    header, _ = forger.header(file)
+    places = np.arange(41, dtype=np.uint32).tobytes()
+    header["places"] |= {"shape": [41], "data_offsets": [0, len(places)]}
+    header["__metadata__"]["crc32"] = json.dumps({"places": zlib.crc32(places)})
+    text = json.dumps(header)
+    text += " " * (-(8 + len(text)) % 64)
+    forger.manifest["segments"][0]["deleted_rows"] = 41
+    forger.write({file: len(text).to_bytes(8, "little") + text.encode() + places})
+    with pytest.raises(FormatError, match="more deletions than codes"):
+        opens(forger.path)
 
 
 @pytest.mark.parametrize("kind", KINDS)

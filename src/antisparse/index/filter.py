@@ -70,7 +70,7 @@ def allowed_places(segments: tuple[Segment, ...], allowed: Any) -> list[Ids]:
 
 def _matching(segment: Segment, expression: Expression) -> Ids:
     """The places of live codes whose items an expression is true of."""
-    places, rows = segment.order.astype(np.int64), np.zeros(segment.rows, bool)
+    places, rows = segment.places_by_id(), np.zeros(segment.rows, bool)
     if segment.items is None:  # nothing is stored beside the ids
         rows[:] = expression.rows(lambda _: pyarrow().array(segment.ids.at(places)), segment.rows)
     else:
@@ -84,7 +84,7 @@ def _matching(segment: Segment, expression: Expression) -> Ids:
 
             rows[part] = expression.rows(column, batch.num_rows)
             at += batch.num_rows
-    matching = np.sort(places[rows])
+    matching = np.unique(places[rows])
     return matching[~np.isin(matching, segment.deleted)] if len(segment.deleted) else matching
 
 

@@ -164,6 +164,10 @@ class Segment:
             low, high = np.where(less, middle + 1, low), np.where(less, high, middle)
         return np.where(found >= 0, np.minimum(low, self.rows - 1), -1)
 
+    def places_by_id(self) -> Ids:
+        """The places of all codes in the order of their ids, which is that of their items."""
+        return self._places(np.arange(self.rows))
+
     def _places(self, rows: Rows) -> Ids:
         """The places of the codes of some rows of the items; a damaged file does not lead out of them."""
         return np.minimum(self.order[np.minimum(rows, len(self.order) - 1)], self.columns.n - 1).astype(np.int64)
@@ -234,6 +238,8 @@ def read_segment(
         if deleted is not None:
             deleted.verify()  # a small file: always
             places = deleted.arrays["places"]
+            if deleted_rows > rows:
+                raise ValueError("there are more deletions than codes")
             if places.dtype != np.uint32 or places.shape != (deleted_rows,):
                 raise ValueError("the deletions are not so many places")
             if (np.diff(places.astype(np.int64)) <= 0).any():

@@ -14,7 +14,7 @@ import numpy as np
 from antisparse._arrays import shown
 from antisparse.codec.codec import Codec
 from antisparse.codes import Codes
-from antisparse.errors import AntisparseError, InputError, UnsupportedError
+from antisparse.errors import AntisparseError, FormatError, InputError, UnsupportedError
 from antisparse.index.change import Change
 from antisparse.index.incoming import Part
 from antisparse.index.item_schema import Hashes, key_hashes
@@ -382,7 +382,11 @@ class Writer:
             hashes = np.concatenate([segment.hashes(mine) for segment, mine in zip(segments, item_rows, strict=True)])
         for segment, mine in zip(segments, item_rows, strict=True):
             sources += [] if segment.items is None else [(segment.items, mine)]
-        return (self._saved(make_segment(self.codec, rows, ids, hashes), ids, sources),)
+        try:
+            joined = make_segment(self.codec, rows, ids, hashes)
+        except ValueError as error:
+            raise FormatError(f"the segments to be joined do not hold sound ids ({error}): run verify") from None
+        return (self._saved(joined, ids, sources),)
 
     def forked(self) -> None:
         """In a fork the threads that held the mutex, or had a batch open, are not there."""
