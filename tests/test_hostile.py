@@ -51,7 +51,7 @@ MODULES = [
 # Called by the library itself, with what it has checked or made: results, and the steps between vectors and codes.
 RESULTS = ("Breakpoint", "Claim", "Learned", "Measure", "Piece", "Recall", "Setting", "Settings", "SpreadPath")
 INNER = {
-    *(f"Explorer.{name}" for name in ("codes", "column", "exact", "items", "known", "prepared", "rebuilt", "recall")),
+    *(f"Explorer.{name}" for name in ("codes", "column", "exact", "items", "prepared", "rebuilt", "recall")),
     *("Originals", "Originals.ids_in", "Originals.of_ids", "Originals.nearest"),
     *("Built", "RayEngine", "ShardedIndex", "create_app", "serve"),  # tests/cluster, tests/serve
     *(f"ShardedIndex.{name}" for name in ("codes", "embed", "items", "range_search", "reconstruct", "search")),
