@@ -52,7 +52,7 @@ MODULES = [
 RESULTS = ("Breakpoint", "Claim", "Learned", "Measure", "Piece", "Recall", "Setting", "Settings", "SpreadPath")
 INNER = {
     *(f"Explorer.{name}" for name in ("codes", "column", "exact", "items", "prepared", "rebuilt", "recall")),
-    *("Originals", "Originals.of_ids", "Originals.nearest"),
+    *("Originals", "Originals.ids_in", "Originals.of_ids", "Originals.nearest"),
     *("Built", "RayEngine", "ShardedIndex", "create_app", "serve"),  # tests/cluster, tests/serve
     *(f"ShardedIndex.{name}" for name in ("codes", "embed", "items", "range_search", "reconstruct", "search")),
     *(*RESULTS, "SpreadResult", "Study", "Tuning", "Index", "RowLayout"),
@@ -296,6 +296,10 @@ def explored() -> a.Index:
     found = a.Index.create(None, zoo.codec("signs"))
     found.add(X)
     return found
+
+
+def originals() -> explore.Originals:
+    return explore.Originals.of(explored(), X)
 
 
 def written() -> str:
@@ -556,12 +560,18 @@ CALLS: dict[str, Callable[[], tuple[Callable[..., Any], dict[str, Any]]]] = {
     "Measure.parts": lambda: (evaluation.Measure(1, 2).parts, {"ids": _FOUND, "neighbors": _FOUND}),
     "Explorer": lambda: (
         explore.Explorer,
-        {"index": explored(), "originals": explore.Originals(X), "others": [], "text": None},
+        {"index": explored(), "originals": originals(), "others": [], "text": None},
     ),
     "Originals.of": lambda: (explore.Originals.of, {"index": explored(), "vectors": X}),
     "other_sizes": lambda: (
         explore.other_sizes,
-        {"index": explored(), "originals": explore.Originals(X), "n_bytes": [2], "progress": False, **_SEED},
+        {
+            "index": explored(),
+            "originals": originals(),
+            "n_bytes": [2],
+            "progress": False,
+            **_SEED,
+        },
     ),
     "write_page": lambda: (
         explore.write_page,

@@ -110,6 +110,9 @@ def test_few_items_have_fewer_measures() -> None:
     explorer = Explorer(index, Originals.of(index, X[:4]))
     asked = explorer.items(index.ids)
     assert set(explorer.recall(explorer.column(0, "hamming", asked, 10), explorer.exact(asked, 10))) == {"1@1"}
+    index.remove([1, 2, 3])
+    asked = explorer.items(index.ids)
+    assert explorer.recall(explorer.column(0, "hamming", asked, 10), explorer.exact(asked, 10)) is None
 
 
 def decoded(text: str, kind: str, columns: int = 10) -> np.ndarray:
@@ -191,7 +194,11 @@ def test_labels() -> None:
 
 def test_what_cannot_be_shown_is_said(explorer: Explorer, tmp_path: Path) -> None:
     index, originals = explorer.index, explorer.originals
+    with_nan, half = VECTORS.copy(), VECTORS.copy()
+    with_nan[197, 4], half[120:] = np.nan, VECTORS[120:][::-1]
     for vectors, said in (
+        (with_nan, "vectors row 197, column 4 is nan"),
+        (half, "not those of the index"),
         (VECTORS[:, :20], "have 20 dimensions, those of the index 24"),
         (VECTORS[:100], "100 rows, but the index has the id"),
         (VECTORS[::-1], "not those of the index"),
@@ -217,3 +224,15 @@ def test_what_cannot_be_shown_is_said(explorer: Explorer, tmp_path: Path) -> Non
     assert not list(tmp_path.iterdir())
     assert drawn_items(index, 50).tolist() == sorted(set(drawn_items(index, 50).tolist()))
     assert len(drawn_items(index, 50)) == 50 and len(drawn_items(index, 9999)) == len(TEXTS)
+
+
+def test_numbers_beyond_float32_are_refused(tmp_path: Path) -> None:
+    for scale, fits in ((1e15, True), (1e25, False), (1e60, False)):
+        index = Index.build(X * scale, 4, symbols="signs", effort=1, random_state=0)
+        explorer = Explorer(index, Originals.of(index, X * scale))
+        if fits:
+            write_page(tmp_path / "page.html", explorer, [1])
+            continue
+        with pytest.raises(InputError, match="more than float32 holds"):
+            write_page(tmp_path / "large.html", explorer, [1])
+    assert [file.name for file in tmp_path.iterdir()] == ["page.html"]

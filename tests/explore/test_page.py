@@ -1,7 +1,5 @@
 """The page in a browser: the written file and the one at / of a service, against the library (make test-page)."""
 
-import socket
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,13 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-import uvicorn
+import zoo
 from explored_texts import HOSTILE, KEYS, SIZES, TEXTS, VECTORS, built
+from in_thread import answering
 from letters import Letters
 from running import service
 
+from antisparse import Index
 from antisparse.datasets import write_vectors
-from antisparse.explore import Explorer, write_page
+from antisparse.explore import Explorer, Originals, other_sizes, write_page
 from antisparse.explore.explorer import METHODS, Asked
 from antisparse.serve import Limits, Tokens, create_app
 
@@ -118,19 +118,11 @@ def written(explorer: Explorer, tmp_path_factory: pytest.TempPathFactory) -> str
 
 @contextmanager
 def running(explorer: Explorer, **options: Any) -> Iterator[str]:
-    """An application behind a real uvicorn, in a thread, so that its index may have any model."""
+    """The application of what is explored, as it answers."""
     others = [one for one in explorer.sizes if one is not explorer.index]
     app = create_app(explorer.index, originals=explorer.originals, others=others, name="live", **options)
-    listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
-    finally:
-        server.should_exit = True
-        thread.join()
-        listening.close()
+    with answering(app) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")
@@ -323,7 +315,11 @@ def test_a_vector_is_pasted(live: str, browser: Any, explorer: Explorer) -> None
                 arg=str(explorer.exact(Asked(q[None]), 1).ids[0, 0]),
             )
             check(page.columns(), explorer, 1, Asked(q[None]))
-        for text, said in (("1 2 x", "“x” is not a number"), ("1 2 3", "These are 3 numbers"), ("0 " * 24, "is zero")):
+        for text, said in (
+            ("1 2 x", "“x” is not a number"),
+            ("1 2 3", "There are 3 numbers"),
+            ("0 " * 24, "is zero"),
+        ):
             page.page.locator("#vector").fill(text)
             page.page.locator("#by-vector button").click()
             page.page.wait_for_function(
@@ -335,8 +331,6 @@ def test_a_vector_is_pasted(live: str, browser: Any, explorer: Explorer) -> None
 
 def test_a_text_is_asked_where_there_is_a_model(browser: Any) -> None:
     index = built(model=Letters())
-    from antisparse.explore import Originals
-
     explorer = Explorer(index, Originals.of(index, VECTORS))
     with running(explorer) as url, seen(browser, url) as page:
         page.page.get_by_label("A text", exact=True).check()
@@ -379,3 +373,29 @@ def test_the_page_of_the_command(browser: Any, explorer: Explorer, tmp_path: Pat
         assert page.page.locator("#hardest").is_hidden()
         page.page.locator("#any").click()
         page.page.wait_for_function("text => document.getElementById('query-text').textContent !== text", arg=TEXTS[9])
+
+
+def test_one_item_in_several_sizes_has_too_few_to_measure(browser: Any, tmp_path: Path) -> None:
+    index = Index.create(None, zoo.codec("signs"))
+    index.add(zoo.vectors(1, 1))
+    originals = Originals.of(index, zoo.vectors(1, 1))
+    write_page(tmp_path / "page.html", Explorer(index, originals, other_sizes(index, originals, [3])), [0])
+    with seen(browser, (tmp_path / "page.html").as_uri()) as page:
+        page.settled("item 0")
+        assert "too few" in page.page.locator("#recall").text_content()
+        assert "1 item of 10 dimensions" in page.page.locator("#facts").text_content()
+
+
+def test_a_vector_is_pasted_where_items_cannot_ask(browser: Any) -> None:
+    X = zoo.vectors(60, 1)
+    index = Index.create(None, zoo.codec("spectral"))
+    index.add(X)
+    with running(Explorer(index)) as url, seen(browser, url) as page:
+        page.page.wait_for_function("() => document.getElementById('notice').textContent.includes('--vectors')")
+        assert page.page.locator("#bytes").text_content() == str(index.codec.n_bytes)
+        page.page.get_by_label("A vector", exact=True).check()
+        page.page.locator("#vector").fill(" ".join(map(str, X[7].tolist())))
+        page.page.locator("#by-vector button").click()
+        page.settled("A vector of 10 numbers")
+        assert page.columns()["hamming"]["ids"] == index.search(X[7], 10, method="hamming")[1].tolist()
+        page.said = [one for one in page.said if "400" not in one]  # Chromium's own line on what the service refused

@@ -4,6 +4,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from antisparse._arrays import renamed, thread_count
 from antisparse.cli._shared import (
     check_output,
@@ -77,8 +79,10 @@ def originals(given: argparse.Namespace, index: Any) -> "tuple[Originals | None,
         return None, []
     with renamed(vectors="--vectors", n_bytes="--bytes"):
         found = Originals.of(index, read_part(given.vectors, "base", "--vectors", given.column))
-        seed = getattr(given, "seed", 0)
-        return found, other_sizes(index, found, sizes, random_state=seed, progress=on_terminal())
+        if not len(index):  # a service may begin with nothing, of which nothing is learned
+            return found, []
+        options = {"random_state": getattr(given, "seed", 0), "n_threads": getattr(given, "threads", None)}
+        return found, other_sizes(index, found, sizes, progress=on_terminal(), **options)
 
 
 def _sizes(text: str | None) -> list[int]:
@@ -100,11 +104,12 @@ def _explore(given: argparse.Namespace, command: str) -> int:
             raise InputError(f"INDEX {given.index}: it is empty, and there is nothing to show")
         ids = _items(given, index)
         found, others = originals(given, index)
-        with renamed(text="--text-column", ids="--items", path="-o"):
+        with renamed(text="--text-column", ids="--items", path="-o", explorer="INDEX"):
             explorer = Explorer(index, found, others, given.text_column)
             size = write_page(given.out, explorer, ids, name=Path(str(given.index)).name)
     sizes = ", ".join(str(one.codec.n_bytes) for one in explorer.sizes)
-    print(f"{len(ids):,} of {len(index):,} items, codes of {sizes} bytes, {size / 1e6:.1f} MB: {given.out}")
+    items, unit = _counted(len(index), "item"), "byte" if sizes == "1" else "bytes"
+    print(f"{len(ids):,} of {items}, codes of {sizes} {unit}, {size / 1e6:.1f} MB: {given.out}")
     return 0
 
 
@@ -113,11 +118,20 @@ def _items(given: argparse.Namespace, index: "Index") -> Any:
     from antisparse.explore.written import drawn_items
 
     if given.items.isdecimal():
+        try:
+            count = int(given.items)
+        except ValueError:  # Python reads no thousands of digits
+            raise InputError(f"--items {given.items[:20]}...: it has {len(given.items)} digits; give fewer") from None
         with renamed(count="--items", random_state="--seed"):
-            return drawn_items(index, int(given.items), given.seed)
+            return drawn_items(index, count, given.seed)
     schema = index.snapshot.schema
     read = read_lines if schema is not None and schema.key_is_text else read_ids
-    return index.snapshot.ids_of(read(given.items, "--items"), "--items")
+    return np.unique(index.snapshot.ids_of(read(given.items, "--items"), "--items"))
+
+
+def _counted(count: int, unit: str) -> str:
+    """So many of something, in words: 1 byte, 2 bytes."""
+    return f"{count:,} {unit}{'' if count == 1 else 's'}"
 
 
 def _sample(given: argparse.Namespace, command: str) -> int:
@@ -130,16 +144,21 @@ def _sample(given: argparse.Namespace, command: str) -> int:
     place, vectors = given.out / "sentences.index", given.out / "sentences.npy"
     if place.exists() or vectors.exists():
         raise InputError(f"-o {given.out}: there is such a sample already; choose another folder")
+    above = next(one for one in (given.out, *given.out.parents) if one.exists())
+    if not above.is_dir():
+        raise InputError(f"-o {given.out}: {above} is a file, and no folder; choose another name")
     names, texts, X = sentences()
-    given.out.mkdir(parents=True, exist_ok=True)
     lists = pa.FixedSizeListArray.from_arrays(pa.array(X.reshape(-1)), X.shape[1])
     table = pa.table({"function": names, "text": texts, "vector": lists})
     options: dict[str, Any] = {"metric": "cosine", "symbols": "signs", "key": "function", "columns": ["text"]}
     with (
         renamed(n_bytes="--bytes"),
-        Index.build(table, given.bytes, path=place, progress=on_terminal(), random_state=0, **options) as index,
+        Index.build(table, given.bytes, progress=on_terminal(), random_state=0, **options) as index,
     ):
+        given.out.mkdir(parents=True, exist_ok=True)  # now that there is something to put there
+        index.save(place)
         write_vectors(vectors, X)
-        print(f"{place}: {len(index):,} sentences, {index.codec.n_bytes} bytes each ({index.codec.summary})")
+        size = _counted(index.codec.n_bytes, "byte")
+        print(f"{place}: {len(index):,} sentences, {size} each ({index.codec.summary})")
     print(f"{vectors}: their vectors")
     return 0

@@ -1,6 +1,6 @@
 """A state of an index whose segments are with shards: every question goes to all, and their answers are merged."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,6 +94,6 @@ class ShardedState(State):
         """The code rows of those of the ids that are there, in parts: which of the ids, and their rows."""
         return [part for parts in self.ask("code_parts", ids) for part in parts]
 
-    def item_parts(self, ids: Ids) -> list[tuple[Ids, Any]]:
-        """Likewise the stored columns of their items, as Arrow tables."""
-        return [part for parts in self.ask("item_parts", ids) for part in parts]
+    def item_parts(self, ids: Ids, names: Sequence[str] | None = None) -> list[tuple[Ids, Any]]:
+        """Likewise the stored columns of their items, or those of some names, as Arrow tables."""
+        return [part for parts in self.ask("item_parts", ids, names) for part in parts]

@@ -74,12 +74,10 @@ def about(explorer: Explorer, name: str) -> dict[str, Any]:
 
 def measured(explorer: Explorer) -> tuple[int, list[dict[str, dict[str, float] | None]]]:
     """How many items were asked for their neighbours, and the recall of every size and search by them."""
-    index, originals = explorer.index, explorer.originals
-    ids = index.ids
-    if originals is None or len(ids) < 2:
+    ids = explorer.known()
+    if len(ids) < 2:
         return 0, [dict.fromkeys(METHODS) for _ in explorer.sizes]
-    ids = ids[ids < len(originals.rows)]
-    most = int(_PRODUCTS / (len(ids) * originals.rows.shape[1]))
+    most = int(_PRODUCTS / (len(ids) * explorer.index.codec.input_dimension))
     count = min(_SAMPLE, max(most, 10), len(ids))
     drawn = np.sort(np.random.default_rng(0).choice(ids, count, replace=False))
     asked = explorer.items(drawn)

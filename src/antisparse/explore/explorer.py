@@ -16,6 +16,7 @@ from antisparse.evaluation import Measure
 from antisparse.explore.labels import text_column
 from antisparse.explore.originals import Originals
 from antisparse.index.reader import Reader
+from antisparse.index.state import State
 from antisparse.scan.columns import Ids
 
 METHODS: tuple[Method, ...] = ("hamming", "asymmetric", "reconstruction")
@@ -88,10 +89,20 @@ class Explorer:
         self.originals = originals
         self.text = text_column(index, optional_name(text, "text"))
         self.sizes: list[Reader] = sorted((index, *others), key=lambda one: one.codec.n_bytes)
+        self._known: tuple[State, Ids] | None = None
+
+    def known(self) -> Ids:
+        """The ids whose originals are at hand, ascending; worked out once a state."""
+        if self.originals is None:
+            return np.zeros(0, np.int64)
+        state, kept = self.index._state, self._known
+        if kept is None or kept[0] is not state:
+            kept = self._known = state, self.originals.ids_in(self.index)
+        return kept[1]
 
     def items(self, ids: Ids) -> Asked:
         """Items that ask for their neighbours."""
-        if self.originals is not None and (ids < len(self.originals.rows)).all():
+        if self.originals is not None and _all_among(ids, self.known()):
             return Asked(self.originals.of_ids(ids), ids)
         if not self.index.codec.rebuilds:
             raise UnsupportedError(
@@ -114,8 +125,11 @@ class Explorer:
         if self.originals is None:
             return Column(why=EXACT_WHY)
         if not asked.original:
-            return Column(why="The original vector of this item is not at hand: it was added after the service began.")
-        found = self.originals.nearest(self.index, asked.vectors, integer(k, "k", 1) + (asked.own is not None))
+            return Column(
+                why="The original vector of this item is not at hand: it was added after the service began, or changed."
+            )
+        wanted = integer(k, "k", 1) + (asked.own is not None)
+        found = self.originals.nearest(self.known(), asked.vectors, wanted, self.index.metric)
         return Column(*_without(*found, asked.own, k))
 
     def recall(self, column: Column, exact: Column) -> dict[str, float] | None:
@@ -124,6 +138,8 @@ class Explorer:
             return None
         there = min(int((exact.ids >= 0).sum(axis=1).min()), column.ids.shape[1])
         measures = [one for one in map(Measure.parse, MEASURES) if one.results <= there]
+        if not measures:
+            return None
         return {one.name: float(one.parts(column.ids, exact.ids).mean()) for one in measures}
 
     def codes(self, size: int, asked: Asked) -> Codes:
@@ -162,6 +178,12 @@ def why_not(codec: Codec, method: Method, message: str) -> str:
             "different means do not compare. Codes of one cell have it: antisparse build --symbols signs --cells 1."
         )
     return f"{named} does not exist for these codes: {message}."
+
+
+def _all_among(ids: Ids, known: Ids) -> bool:
+    """Whether all ids are among others, which ascend."""
+    places = np.minimum(np.searchsorted(known, ids), len(known) - 1)
+    return len(known) > 0 and bool((known[places] == ids).all())
 
 
 def _without(distances: npt.NDArray[Any], ids: Ids, own: Ids | None, k: int) -> tuple[npt.NDArray[Any], Ids]:

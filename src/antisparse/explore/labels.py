@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 
 from antisparse.errors import InputError
-from antisparse.index.item_schema import pyarrow
+from antisparse.index.item_schema import ItemSchema, pyarrow
 from antisparse.index.reader import Reader
+from antisparse.index.state import State
 from antisparse.scan.columns import Ids
 
 _LONGEST = 600  # characters of a text that are shown
+_AT_ONCE = 1000  # items that are read at a time: texts are cut before the next are read
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,12 @@ def labels(reader: Reader, ids: Ids, column: str | None) -> list[Label]:
     schema = reader._state.schema
     if schema is None or not len(ids):
         return [Label(str(i), str(i), f"item {i}") for i in ids.tolist()]
-    table = reader._state.items(ids)
+    parts = (ids[start : start + _AT_ONCE] for start in range(0, len(ids), _AT_ONCE))
+    return [label for part in parts for label in _labels(reader._state, schema, part, column)]
+
+
+def _labels(state: State, schema: ItemSchema, ids: Ids, column: str | None) -> list[Label]:
+    table = state.items(ids, [name for name in (schema.key, column) if name is not None])
     keys = ids.tolist() if schema.key is None else table.column(schema.key).to_pylist()
     texts = keys if column is None else table.column(column).to_pylist()
     return [

@@ -95,7 +95,7 @@ def _size(
         "codes": _base64(explorer.sizes[size].codes(listed)),
         "asked_codes": _base64(codes),
         "rebuilt": None if rebuilt is None else _vectors(rebuilt),
-        "errors": None if errors is None else _base64(errors.astype("<f4")),
+        "errors": None if errors is None else _floats(errors),
     }
 
 
@@ -106,8 +106,8 @@ def _column(column: Column, listed: Ids) -> dict[str, str]:
     order = np.argsort(listed, kind="stable")
     places = order[np.minimum(np.searchsorted(listed, column.ids, sorter=order), len(listed) - 1)]
     places = np.where(column.ids >= 0, places, -1)
-    distances = np.where(column.ids >= 0, column.distances, 0).astype("<f4")
-    return {"places": _base64(places.astype("<i4")), "distances": _base64(distances)}
+    distances = np.where(column.ids >= 0, column.distances, 0)
+    return {"places": _base64(places.astype("<i4")), "distances": _floats(distances)}
 
 
 def _vectors(X: npt.NDArray[Any]) -> dict[str, str]:
@@ -116,7 +116,16 @@ def _vectors(X: npt.NDArray[Any]) -> dict[str, str]:
     scale = np.abs(shown).max(axis=1, initial=0) / 127
     scale[scale == 0] = 1
     steps = np.round(shown / scale[:, None]).astype(np.int8)
-    return {"steps": _base64(steps), "scales": _base64(scale.astype("<f4"))}
+    return {"steps": _base64(steps), "scales": _floats(scale)}
+
+
+def _floats(values: npt.NDArray[Any]) -> str:
+    if np.abs(values).max(initial=0) > np.finfo(np.float32).max:
+        raise InputError(
+            "explorer has vectors whose numbers or distances are more than float32 holds, by which a page is drawn; "
+            "scale the vectors down"
+        )
+    return _base64(values.astype("<f4"))
 
 
 def _base64(array: npt.NDArray[Any]) -> str:

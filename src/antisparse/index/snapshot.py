@@ -1,5 +1,6 @@
 """A snapshot: one state of an index whose segments are at hand. It never changes (docs/index.md)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -137,13 +138,13 @@ class Snapshot(State):
             if len(mine)
         ]
 
-    def item_parts(self, ids: Ids) -> list[tuple[Ids, Any]]:
-        """Likewise the stored columns of their items, as Arrow tables."""
+    def item_parts(self, ids: Ids, names: Sequence[str] | None = None) -> list[tuple[Ids, Any]]:
+        """Likewise the stored columns of their items, or those of some names, as Arrow tables."""
         parts = []
         for segment in self.segments:
             rows = segment.find_rows(ids)
             mine = np.flatnonzero(rows >= 0)
             if len(mine):
                 assert segment.items is not None
-                parts.append((mine, segment.items.take(rows[mine])))
+                parts.append((mine, segment.items.take(rows[mine], names)))
         return parts

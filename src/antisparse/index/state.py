@@ -84,8 +84,8 @@ class State(ABC):
         """The code rows of those of the ids that are there, in parts: which of the ids, and their rows."""
 
     @abstractmethod
-    def item_parts(self, ids: Ids) -> list[tuple[Ids, Any]]:
-        """Likewise the stored columns of their items, as Arrow tables."""
+    def item_parts(self, ids: Ids, names: Sequence[str] | None = None) -> list[tuple[Ids, Any]]:
+        """Likewise the stored columns of their items, or those of some names, as Arrow tables."""
 
     def stats(self) -> dict[str, Any]:
         """Vectors, bytes, segments, cells."""
@@ -135,14 +135,20 @@ class State(ABC):
             rows[mine] = found
         return rows
 
-    def items(self, ids: Ids) -> Any:
-        """The items of some ids, all of which must be there, as an Arrow table, in their order."""
+    def items(self, ids: Ids, names: Sequence[str] | None = None) -> Any:
+        """The items of some ids, all of which must be there, as an Arrow table, in their order.
+
+        Of the stored columns, those of `names` are read, and by default all.
+        """
         if self.schema is None:
             raise UnsupportedError("the index keeps no items; build it from a table, or pass items= to Index.create")
         self.check_there(ids)
-        if not self.schema.stored.names:
+        stored = self.schema.stored.names
+        wanted = stored if names is None else [name for name in stored if name in names]
+        if not wanted:
             return self.schema.shown(ids, None)
-        return self.schema.shown(ids, in_order(self.item_parts(ids), self.schema))
+        table = in_order(self.item_parts(ids, None if wanted == stored else wanted), self.schema)
+        return self.schema.shown(ids, table.select(wanted))
 
     def rescored(
         self, Q: Any, what: Search, candidates: int | None, allowed: Any, originals: Originals, threads: int

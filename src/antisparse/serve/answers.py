@@ -104,10 +104,9 @@ def table_of_items(index: Index, items: list[dict[str, Any]] | None) -> Any:
 
 
 def dumps(value: Any) -> bytes:
-    """JSON of what is given, whatever the items hold."""
-    return json.dumps(
-        value if _plain(value) else _made_plain(value), separators=(",", ":"), ensure_ascii=False
-    ).encode()
+    """JSON of what is given, whatever the items hold; "?" stands for what UTF-8 cannot say, as in names of files."""
+    text = json.dumps(value if _plain(value) else _made_plain(value), separators=(",", ":"), ensure_ascii=False)
+    return text.encode("utf-8", "replace")
 
 
 def _plain(value: Any) -> bool:

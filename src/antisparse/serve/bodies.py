@@ -107,7 +107,7 @@ class ItemsAsked(_Body):
 class ExploreBody(_Body):
     """What the explorer asks: an item, a text or a vector."""
 
-    id: str | None = Field(None, pattern="^[0-9]{1,18}$", description="The id of an item, as text.", examples=["17"])
+    id: str | None = Field(None, pattern="^[0-9]{1,19}$", description="The id of an item, as text.", examples=["17"])
     text: str | None = Field(None, description="A text, where a model is served.")
     vector: Vector | None = None
     size: int | None = Field(None, description="Bytes of the codes, where there are several sizes.")

@@ -51,6 +51,15 @@ class Present(Reader):
         manifest = getattr(self._held, "manifest", None)
         return 0 if manifest is None else int(manifest.generation)
 
+    @property
+    def version(self) -> object:
+        """What is equal at two moments between which nothing has changed, in memory, too.
+
+        A reader opens the same manifest again and again, so that its states are others each time.
+        """
+        manifest = getattr(self._held, "manifest", None)
+        return self._held if manifest is None else manifest
+
 
 @dataclass(frozen=True)
 class _What:

@@ -24,6 +24,7 @@ function askToken(wrong) {
 }
 
 const withCommas = number => number.toLocaleString("en-US");
+const counted = (count, unit) => `${withCommas(count)} ${unit}${count === 1 ? "" : "s"}`;
 
 function showCost() {
   const {info} = source, now = info.sizes[size], floats = 4 * info.dimensions;
@@ -35,7 +36,7 @@ function showCost() {
   byId("slider-box").hidden = !several;
   slider.max = info.sizes.length - 1;
   slider.value = size;
-  slider.setAttribute("aria-valuetext", now.bytes + " bytes");
+  slider.setAttribute("aria-valuetext", counted(now.bytes, "byte"));
   byId("ticks").replaceChildren(...info.sizes.map(one => element("span", {}, String(one.bytes))));
   showRecall(now, several);
 }
@@ -64,7 +65,7 @@ function showRecall(now, several) {
     rows.push(row);
   }
   const meanings = measures.map(measure => `${measure}: ${MEANINGS[measure]}`).join("; ");
-  const caption = `Recall, of ${withCommas(info.asked)} items asked for their neighbours among all others. ${meanings}.`;
+  const caption = `Recall, of ${counted(info.asked, "item")} asked for their neighbours among all others. ${meanings}.`;
   const table = element("table", {}, element("caption", {}, caption),
     element("thead", {}, element("tr", {}, element("td", {}), ...measures.map(measure => element("th", {scope: "col"}, measure)))), element("tbody", {}, ...rows));
   box.replaceChildren(table);
@@ -94,10 +95,10 @@ function compare(id) {
 function showQuery() {
   const {query, items} = answer, parts = source.info.sizes[size].parts, now = source.info.sizes[size];
   const item = query.id !== null ? items[query.id] : null;
-  byId("query-text").textContent = item ? item.text || "(no text)" : asked.text !== undefined ? asked.text : `A vector of ${asked.vector.length} numbers`;
+  byId("query-text").textContent = item ? item.text || "(no text)" : asked.text !== undefined ? asked.text : `A vector of ${counted(asked.vector.length, "number")}`;
   const note = item && item.key !== item.text && item.text !== "item " + item.key ? `Key ${item.key}. ` : "";
   byId("query-note").textContent = note + (item && !query.original ? "Its original vector is not at hand: what its code rebuilds is asked." : "");
-  byId("query-code").replaceChildren(element("p", {}, `Its code: ${now.code}.`), drawCode(query.code, parts, null, `The code of the query, ${now.bytes} bytes: ${query.code}`));
+  byId("query-code").replaceChildren(element("p", {}, `Its code: ${now.code}.`), drawCode(query.code, parts, null, `The code of the query, ${counted(now.bytes, "byte")}: ${query.code}`));
   const plot = byId("plot");
   plot.replaceChildren(element("h2", {}, "Original against rebuilt"));
   if (!query.rebuilt) return plot.append(element("p", {class: "quiet"}, "These codes rebuild no vectors."));
@@ -114,7 +115,6 @@ function showQuery() {
 
 function show() {
   const parts = source.info.sizes[size].parts, kept = compared;
-  byId("main").hidden = false;
   showCost();
   showQuery();
   byId("columns").replaceChildren(...Object.keys(SEARCHES).map(method => columnOf(method, answer, parts)));
@@ -145,7 +145,7 @@ function vectorOf(text) {
   const bad = words.find((_, i) => !Number.isFinite(numbers[i]));
   if (bad !== undefined) throw new Error(`“${bad.slice(0, 30)}” is not a number.`);
   const {dimensions, used_dimensions: used} = source.info;
-  if (numbers.length !== dimensions && numbers.length !== used) throw new Error(`These are ${numbers.length} numbers; vectors of this index have ${dimensions}.`);
+  if (numbers.length !== dimensions && numbers.length !== used) throw new Error(`There are ${counted(numbers.length, "number")} here; vectors of this index have ${dimensions}.`);
   return numbers;
 }
 
@@ -154,7 +154,7 @@ function listen() {
   byId("any").addEventListener("click", () => source.any().then(askItem, fail));
   byId("hardest").hidden = !source.hardest || !source.info.exact;
   byId("hardest").addEventListener("click", () => askItem(source.hardest(size, hardest++)));
-  byId("slider").addEventListener("input", event => { size = Number(event.target.value); ask(asked, true); });
+  byId("slider").addEventListener("input", event => { size = Number(event.target.value); if (asked) ask(asked, true); else showCost(); });
   byId("kinds").addEventListener("change", event => {
     for (const kind of ["item", "text", "vector"]) byId("by-" + kind).hidden = kind !== event.target.value;
   });
@@ -190,15 +190,16 @@ async function begin() {
   byId("name").textContent = info.name;
   const metric = {l2: "squared Euclidean distance", cosine: "cosine", ip: "inner product"}[info.metric];
   const held_ = !source.live && info.asked < info.vectors ? `; ${withCommas(info.asked)} of them can be asked here` : "";
-  byId("facts").textContent = `${withCommas(info.vectors)} items of ${withCommas(info.dimensions)} dimensions, ${metric}${held_}`;
+  byId("facts").textContent = `${counted(info.vectors, "item")} of ${counted(info.dimensions, "dimension")}, ${metric}${held_}`;
   byId("kinds").hidden = !source.live;
   byId("kind-text").hidden = !source.model;
   byId("file-note").hidden = source.live;
   byId("wanted").textContent = info.dimensions;
   listen();
+  showCost();
+  byId("main").hidden = false;  // before anything is asked: an item may have nothing to ask with, and a vector be pasted
   const first = await source.start(size);
   if (first) return ask({id: first.id});
-  byId("main").hidden = false;
   fail(new Error("The index is empty."));
 }
 
