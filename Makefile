@@ -110,6 +110,7 @@ bench-smoke: $(VENV)/with-bench  ## the same on small sizes: does it run?
 	$(BIN)/python benchmarks/scale.py --smoke --json out/scale-smoke.json
 	$(BIN)/python benchmarks/serve.py --smoke --json out/serve-smoke.json
 	$(BIN)/python benchmarks/ids.py --smoke --json out/ids-smoke.json
+	$(BIN)/python benchmarks/databases.py --smoke --json out/databases-smoke.json
 
 # The kernels' tests under the address and undefined-behaviour sanitizers (Linux, GCC).
 sanitize: $(VENV)-sanitize/with-test  ## the native tests under sanitizers

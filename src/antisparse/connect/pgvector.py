@@ -10,19 +10,19 @@ import numpy as np
 from antisparse._arrays import choice, first_line, integer, nonnegative, shown
 from antisparse.codec.codec import Codec
 from antisparse.codes import Codes
-from antisparse.connect.shortlist import Found, SignRows, checked_keys, query_rows, shortlist_size
+from antisparse.connect.shortlist import SignRows
+from antisparse.connect.store import OWN, HALF_A_CHARACTER, Candidates, CodeStore, new_columns
 from antisparse.errors import FormatError, InputError, InputTypeError, MissingDependencyError, StorageError
 
 T = TypeVar("T")
 
 TYPES = ("text", "integer", "bigint", "double precision", "boolean", "date", "timestamp with time zone", "jsonb")
 _KEYS = {"text": "text", "integer": "bigint"}
-_OWN = ("key", "bits", "rest")  # columns
 _LONGEST = 48  # bytes of a name, which gets an ending; PostgreSQL cuts those of more than 63
 _MOST_EF = 1000  # candidates that pgvector's HNSW takes
 
 
-class PgCodes:
+class PgCodes(CodeStore):
     """Keys, codes and columns in a table of PostgreSQL.
 
     The bits of the codes are ``bit(n)``, which pgvector compares by Hamming distance, by a scan or by an HNSW index;
@@ -48,9 +48,8 @@ class PgCodes:
     def __init__(
         self, database: "_Database", name: str, rows: SignRows, columns: tuple[str, ...], text_keys: bool
     ) -> None:
-        self._database, self._rows, self._text_keys = database, rows, text_keys
-        self.name = name
-        self.columns = columns
+        super().__init__(name, rows, columns, text_keys)
+        self._database = database
 
     @classmethod
     def open(cls, conninfo: str, name: str, *, timeout: float = 30.0) -> Self:
@@ -95,10 +94,7 @@ class PgCodes:
             More columns, for filters: their names and types, such as ``{"lang": "text", "year": "integer"}``.
         """
         rows, own = SignRows.of(codec), _KEYS[choice(keys, "keys", tuple(_KEYS))]
-        given = _mapping(columns)
-        kinds = {_name(one, "columns"): choice(kind, "columns", TYPES) for one, kind in given.items()}
-        if reserved := [one for one in kinds if one in _OWN]:
-            raise InputError(f"columns names {reserved[0]!r}, which is a column of its own; choose another name")
+        kinds = {_name(one, "columns"): choice(kind, "columns", TYPES) for one, kind in new_columns(columns).items()}
         sql = _psycopg().sql
         listed = [
             sql.SQL("key {} PRIMARY KEY").format(sql.SQL(own)),
@@ -135,87 +131,42 @@ class PgCodes:
 
         stored, described = database.do(load, again=True)
         names = [one.name for one in described]
-        if len(stored) != 1 or tuple(names[:3]) != _OWN:
+        if len(stored) != 1 or tuple(names[:3]) != OWN:
             raise FormatError(f"name = {database.name!r}: the table is none that PgCodes.create made, or was changed")
         text_keys = described[0].type_display == _KEYS["text"]
         return cls(database, database.name, SignRows.of(Codec.from_bytes(stored[0][0])), tuple(names[3:]), text_keys)
-
-    @property
-    def codec(self) -> Codec:
-        """What the codes are of."""
-        return self._rows.codec
-
-    def __repr__(self) -> str:
-        return f"PgCodes({self.name!r}, {self.codec!r})"
 
     def __len__(self) -> int:
         sql = _psycopg().sql
         counted = sql.SQL("SELECT count(*) FROM {}").format(self._database.table)
         return int(self._database.do(lambda cursor: cursor.execute(counted).fetchone()[0], again=True))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
     def close(self) -> None:
         """Close the connection; what is asked later makes another."""
         self._database.close()
 
-    def add(self, X: Any, keys: Any, *, columns: Mapping[str, Sequence[Any]] | None = None) -> None:
-        """Add vectors, all of them or, if one cannot be, none.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-        keys : sequence of str or int
-            Of which none may be there yet.
-        columns : mapping of str to sequence, optional
-            Values of the other columns; null where they are left out.
-        """
-        codes = self.codec.encode(X)
-        listed = self._checked(keys, len(codes))
-        given = _mapping(columns)
-        for name, values in given.items():
-            if name not in self.columns:
-                raise InputError(f"columns names {name!r}; there are: {', '.join(self.columns) or 'none'}")
-            if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
-                raise InputTypeError(f"columns: {name!r} must be a sequence, not {type(values).__name__}")
-            if len(values) != len(codes):
-                raise InputError(f"columns: {name!r} must have a value for each of the {len(codes)} vectors")
+    def _write(self, keys: list[Any], bits: Codes, rest: Codes, columns: dict[str, Any]) -> None:
         sql = _psycopg().sql
-        names = sql.SQL(", ").join(map(sql.Identifier, (*_OWN, *given)))
+        names = sql.SQL(", ").join(map(sql.Identifier, (*OWN, *columns)))
         copied = sql.SQL("COPY {} ({}) FROM STDIN").format(self._database.table, names)
-        bits, rest = self._bit_texts(self._rows.bits(codes)), self._rows.rest(codes)
+        texts = self._bit_texts(bits)
 
         def write(cursor: Any) -> None:
             with cursor.copy(copied) as copy:
-                for number, key in enumerate(listed):
-                    values = (_stored(values[number]) for values in given.values())
-                    copy.write_row((key, bits[number], rest[number].tobytes(), *values))
+                for number, key in enumerate(keys):
+                    values = (_stored(values[number]) for values in columns.values())
+                    copy.write_row((key, texts[number], rest[number].tobytes(), *values))
 
         self._database.do(write)
-
-    def _checked(self, keys: Any, count: int | None = None) -> list[Any]:
-        """Keys of the kind that the table has."""
-        listed = checked_keys(keys, count)
-        if listed and isinstance(listed[0], str) != self._text_keys:
-            raise InputTypeError(
-                f"keys must be {'texts' if self._text_keys else 'integers'}, as those of the table are"
-            )
-        return listed
 
     def _bit_texts(self, bits: Codes) -> list[str]:
         signs = np.unpackbits(bits, axis=1, count=self._rows.n_bits)
         return [row.tobytes().decode("ascii") for row in signs + np.uint8(ord("0"))]
 
-    def remove(self, keys: Any) -> int:
-        """Remove vectors by their keys; returns how many were there."""
-        listed = self._checked(keys)
+    def _delete(self, keys: list[Any]) -> int:
         sql = _psycopg().sql
         removed = sql.SQL("DELETE FROM {} WHERE key = ANY(%s)").format(self._database.table)
-        return int(self._database.do(lambda cursor: cursor.execute(removed, (listed,)).rowcount)) if listed else 0
+        return int(self._database.do(lambda cursor: cursor.execute(removed, (keys,)).rowcount))
 
     def build_hnsw(self, m: int = 16, ef_construction: int = 64) -> None:
         """Have pgvector make an HNSW index of the bits: shortlists are then approximate, and fast."""
@@ -227,45 +178,9 @@ class PgCodes:
             lambda cursor: cursor.execute(made.format(name, self._database.table, *map(sql.Literal, numbers)))
         )
 
-    def search(
-        self,
-        Q: Any,
-        k: int = 10,
-        *,
-        shortlist: int | None = None,
-        where: str | None = None,
-        parameters: Sequence[Any] = (),
-        exact: bool = False,
-    ) -> Any:
-        """The k nearest: so many by the bits, in the database, and of these the k nearest by the rebuilt vectors.
-
-        Parameters
-        ----------
-        Q : array of shape (n, d), or (d,) for one query
-        k : int
-        shortlist : int, optional
-            Candidates; by default ten for every result, and a hundred at least. An HNSW index gives at most 1,000.
-        where : str, optional
-            A condition on the columns, in SQL: only what meets it is found. It is part of the statement, so it must not
-            come from strangers; their values go into `parameters`, for which it has ``%s`` (and ``%%`` for a per cent
-            sign).
-        parameters : sequence
-        exact : bool
-            Look at all bits, even if there is an HNSW index.
-
-        Returns
-        -------
-        distances, keys
-            An array and a list for one query, of at most k; for several a list of such pairs.
-        """
-        k = integer(k, "k", 1)
-        wanted = shortlist_size(k, None if shortlist is None else integer(shortlist, "shortlist", 1))
-        if where is not None and not isinstance(where, str):
-            raise InputTypeError(f"where must be a condition in SQL, not {shown(where)}")
-        if isinstance(parameters, str) or not isinstance(parameters, Sequence):
-            raise InputTypeError(f"parameters must be a sequence, not {shown(parameters)}")
-        queries, single = query_rows(self.codec, Q)
-        asked = self._bit_texts(self._rows.bits(self.codec.encode(queries)))
+    def _candidates(
+        self, bits: Codes, wanted: int, where: str | None, parameters: Sequence[Any], exact: bool
+    ) -> list[Candidates]:
         sql = _psycopg().sql
         condition = sql.SQL("" if where is None else f" WHERE ({where}\n)")
         # No index serves a sum: all bits are looked at then, and equal distances go by the key.
@@ -274,25 +189,19 @@ class PgCodes:
             self._database.table, condition, sql.Literal(self._rows.n_bits), order
         )
 
-        def candidates(cursor: Any) -> list[list[Any]]:
+        def ask(cursor: Any) -> list[list[Any]]:
             cursor.execute("SET TRANSACTION READ ONLY")
             cursor.execute(f"SET LOCAL hnsw.ef_search = {min(wanted, _MOST_EF)}")
             cursor.execute("SET LOCAL hnsw.iterative_scan = strict_order")
-            return [cursor.execute(found, (*parameters, one, wanted)).fetchall() for one in asked]
+            return [cursor.execute(found, (*parameters, one, wanted)).fetchall() for one in self._bit_texts(bits)]
 
-        lists = self._database.do(candidates, again=True, named="where" if where is not None else None)
-        answers = [self._ranked(query, rows, k) for query, rows in zip(queries, lists, strict=True)]
-        return answers[0] if single else answers
+        lists = self._database.do(ask, again=True, named="where" if where is not None else None)
+        return [([key for key, _, _ in rows], self._packed(rows), [rest for _, _, rest in rows]) for rows in lists]
 
-    def _ranked(self, query: Any, found: list[Any], k: int) -> Found:
+    def _packed(self, found: list[Any]) -> Codes:
+        """The bits of rows, from texts of zeros and ones."""
         signs = np.frombuffer("".join(bits for _, bits, _ in found).encode(), np.uint8) - np.uint8(ord("0"))
-        bits = np.packbits(signs.reshape(len(found), self._rows.n_bits), axis=1)
-        if any(len(rest) != self._rows.rest_bytes for _, _, rest in found):
-            raise FormatError(f"the table {self.name!r} holds codes that are not of its codec; it was changed")
-        rest = np.frombuffer(b"".join(rest for _, _, rest in found), np.uint8).reshape(
-            len(found), self._rows.rest_bytes
-        )
-        return self._rows.ranked(query, [key for key, _, _ in found], bits, rest, k)
+        return np.packbits(signs.reshape(len(found), self._rows.n_bits), axis=1)
 
 
 class _Database:
@@ -353,7 +262,7 @@ def _typed(table: str, named: str | None) -> Iterator[None]:
     try:
         yield
     except UnicodeEncodeError:
-        raise InputError(f"{named or 'a text'}: it holds half a character (a surrogate), which UTF-8 has not") from None
+        raise InputError(f"{named or 'a text'}: {HALF_A_CHARACTER}") from None
     except psycopg.errors.InsufficientPrivilege as error:
         raise StorageError(f"{table!r}: the database does not allow it: {first_line(error)}") from None
     except psycopg.errors.UniqueViolation as error:
@@ -370,13 +279,6 @@ def _typed(table: str, named: str | None) -> Iterator[None]:
         raise StorageError(f"{table!r}: {first_line(error)}; raise timeout=") from None
     except psycopg.Error as error:
         raise StorageError(f"{table!r}: the database failed: {first_line(error)}") from None
-
-
-def _mapping(columns: Any) -> dict[str, Any]:
-    """Columns by their names."""
-    if columns is not None and not isinstance(columns, Mapping):
-        raise InputTypeError(f"columns must be a mapping from names, not {type(columns).__name__}")
-    return dict(columns or {})
 
 
 def _stored(value: Any) -> Any:

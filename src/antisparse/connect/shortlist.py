@@ -76,6 +76,12 @@ class SignRows:
         """How many bytes are kept beside the bits."""
         return self.codec.n_bytes - self.codec.layout.symbol_bytes + int(self.codec.layout.bias_nibble)
 
+    def rest_of(self, stored: Sequence[bytes]) -> Codes:
+        """The bytes beside the bits, as a database gave them; FormatError if they are not so many."""
+        if any(len(one) != self.rest_bytes for one in stored):
+            raise FormatError("the table holds codes that are not of its codec; it was changed")
+        return np.frombuffer(b"".join(stored), np.uint8).reshape(len(stored), self.rest_bytes)
+
     def ranked(self, query: npt.NDArray[Any], keys: Sequence[Any], bits: Codes, rest: Codes, k: int) -> Found:
         """The k nearest of a shortlist by the rebuilt vectors (NN_e); of equal ones the least keys first."""
         order = sorted(range(len(keys)), key=keys.__getitem__)
