@@ -65,7 +65,7 @@ class StoredVectors(AbsEncoder):  # type: ignore[misc]
     def __init__(self, task: Retrieval) -> None:
         names = {"documents": task.vectors, "queries": task.asked}
         self._rows = {
-            kind: {text: row for text, row in zip(getattr(task, kind), rows, strict=True)}
+            kind: {text.strip(): row for text, row in zip(getattr(task, kind), rows, strict=True)}
             for kind, rows in names.items()
         }
         self.mteb_model_meta = ModelMeta.create_empty(

@@ -5,7 +5,8 @@
 The folder holds glosses of WordNet as base_texts.json (and query_texts.json), such as ``moving very fast; "fleet of
 foot"``. What is asked is one example of a gloss, and what is to be found is its definition, among the definitions of all
 glosses that have one. The model is one of sentence-transformers (a name, or a folder), whose vectors are kept in out/retrieval. The
-other methods are sentence-transformers' own: `quantize_embeddings` and `semantic_search_faiss`, which needs faiss-cpu.
+other methods are sentence-transformers' own: `quantize_embeddings`, and for bits `semantic_search_faiss`, which needs
+faiss-cpu; bytes are made floats again and searched exactly.
 Codes and the ranges of int8 are learned from the definitions. `--mteb` has mteb score the same task, as one of its own.
 `--smoke` takes random vectors, and passes over what is not installed.
 """
@@ -14,7 +15,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -114,28 +115,27 @@ def peers(task: Task) -> dict[str, tuple[int, Callable[[], Results]]]:
     dimension = task.vectors.shape[1]
     ranges = np.vstack([task.vectors.min(axis=0), task.vectors.max(axis=0)])
 
-    def search(precision: str, rescore: bool, k: int = K) -> Results:
-        codes = quantize_embeddings(task.vectors, precision, ranges=ranges)
+    def search(rescore: bool, k: int = K) -> Results:
+        codes = quantize_embeddings(task.vectors, "ubinary")
         found: Results = semantic_search_faiss(
-            task.asked,
-            codes,
-            corpus_precision=precision,
-            top_k=k,
-            ranges=ranges,
-            rescore=rescore,
-            rescore_multiplier=MULTIPLIER,
+            task.asked, codes, corpus_precision="ubinary", top_k=k, rescore=rescore, rescore_multiplier=MULTIPLIER
         )[0]
         return found
 
     def rescored() -> Results:
-        shortlists = search("ubinary", False, K * MULTIPLIER)
+        shortlists = search(False, K * MULTIPLIER)
         return exact(task, np.array([[one["corpus_id"] for one in found] for found in shortlists]))
+
+    def scalar() -> Results:
+        # Not by semantic_search_faiss: its shortlist is by products of bytes whose zeros are elsewhere in each dimension.
+        codes = quantize_embeddings(task.vectors, "int8", ranges=ranges)
+        return exact(replace(task, vectors=(codes + 128.5) * (ranges[1] - ranges[0]) / 255 + ranges[0]))
 
     bits = -(-dimension // 8)
     return {
-        "int8": (dimension, lambda: search("uint8", True)),
-        "binary": (bits, lambda: search("ubinary", False)),
-        "binary, rescored by the bits": (bits, lambda: search("ubinary", True)),
+        "int8": (dimension, scalar),
+        "binary": (bits, lambda: search(False)),
+        "binary, rescored by the bits": (bits, lambda: search(True)),
         "binary, rescored by floats": (bits + 4 * dimension, rescored),
     }
 
