@@ -20,7 +20,7 @@ STYLES = {  # a colour, a marker and a line of its own each, so that none is tol
 
 def rows() -> dict[str, list[tuple[str, int, float]]]:
     """For each set of vectors (method, bytes, 10@10), as the table of recall at equal bytes has them."""
-    text = (DOCS / "results.md").read_text().partition("## Recall at equal bytes")[2]
+    text = (DOCS / "results.md").read_text().partition("## Recall at equal bytes")[2].partition("\n## ")[0]
     lines = [[cell.strip(" *") for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"]
     found: dict[str, list[tuple[str, int, float]]] = {}
     for column in (0, 2):
