@@ -6,7 +6,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(shell find src native -type f -not -n
 NATIVE := $(shell find native -name '*.cpp' -o -name '*.hpp')
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo paper test test-page test-long fuzz test-lowest test-models test-cluster test-arm lint format stubs bench bench-recall bench-embeddings bench-smoke sanitize tsan clean help
+.PHONY: demo paper test test-page test-long fuzz test-lowest test-models test-cluster test-arm lint format stubs docs linkcheck bench bench-recall bench-embeddings bench-smoke sanitize tsan clean help
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/:/' | column -t -s:
@@ -77,6 +77,15 @@ format: $(VENV)/with-lint  ## rewrite the code in the house format
 
 stubs: $(VENV)/with-lint  ## regenerate src/antisparse/_core.pyi from the native module
 	$(BIN)/python -m nanobind.stubgen -q -m antisparse._core -o src/antisparse/_core.pyi
+
+# Warnings are errors. No network is needed; the checks of the built pages are tests/site.
+docs: $(VENV)/with-docs  ## the site in out/site, its links, headings, pictures, contrast and reference checked (a minute)
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs out/site
+	ANTISPARSE_SITE=$(CURDIR)/out/site $(BIN)/python -m pytest -q tests/site
+	@echo "the site: out/site/index.html"
+
+linkcheck: $(VENV)/with-docs  ## the external links of the site, which needs a network
+	$(BIN)/python -m sphinx -q -b linkcheck docs out/linkcheck
 
 NAMED = $(or $(DATA),$(error name the sets: make $@ DATA="FOLDER ..."))
 
