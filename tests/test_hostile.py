@@ -28,14 +28,16 @@ import antisparse as a
 from antisparse import codec as fields
 from antisparse import datasets, evaluation, explore, paper, tuning
 from antisparse.cluster import build
+from antisparse.connect.faiss import add_faiss, reduced_faiss, to_faiss
 from antisparse.errors import AntisparseError
-from antisparse.index import add_faiss, commit, stage, to_faiss
+from antisparse.index import commit, stage
 from antisparse.serve import Limits, Tokens
 
 MODULES = [
     "antisparse",
     "antisparse.cluster",
     "antisparse.codec",
+    "antisparse.connect.faiss",
     "antisparse.datasets",
     "antisparse.encoders",
     "antisparse.evaluation",
@@ -483,6 +485,7 @@ CALLS: dict[str, Callable[[], tuple[Callable[..., Any], dict[str, Any]]]] = {
     ),
     "add_faiss": lambda: (add_faiss, {"index": index(), "binary": None}),
     "to_faiss": lambda: (to_faiss, {"index": index()}),
+    "reduced_faiss": lambda: (reduced_faiss, {"codec": _CODEC, "inner": None}),
     "BlockFrame": lambda: (a.BlockFrame, {"blocks": [A], "rotation": None}),
     "block_frame": lambda: (a.block_frame, {"d": 10, "m": 24, "block_size": 5, "seed": 0}),
     "gaussian_frame": lambda: (a.gaussian_frame, {"d": 10, "m": 24, "seed": 0}),

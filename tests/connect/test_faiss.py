@@ -1,16 +1,20 @@
-"""Bits to FAISS and back."""
+"""Bits to FAISS and back, and rotations."""
 
 import numpy as np
 import pytest
 import zoo
-from models import POOL, QUERIES, assert_same, fitted, searches
 
 from antisparse import Index, InputError, InputTypeError, LearnedEncoder, UnsupportedError
-from antisparse.index import add_faiss, to_faiss
+from antisparse.connect.faiss import add_faiss, reduced_faiss, to_faiss
 
 faiss = pytest.importorskip("faiss", reason="FAISS is not installed")
 WHOLE = [name for name in zoo.COMPARING if zoo.codec(name).symbols.n_bits % 8 == 0]
 ALONE = [name for name in WHOLE if 8 * zoo.codec(name).n_bytes == zoo.codec(name).symbols.n_bits]
+
+
+POOL = zoo.vectors(150, 1)
+QUERIES = zoo.vectors(5, 2) + 0.1 * np.random.default_rng(2).standard_normal((5, 10))
+fitted = zoo.codec
 
 
 def filled(name):
@@ -43,8 +47,11 @@ def test_bits_come_back(name: str) -> None:
     binary = to_faiss(index)
     again = Index.create(None, index.codec)
     np.testing.assert_array_equal(np.sort(add_faiss(again, binary)), index.ids)
-    for options in searches(name):
-        assert_same(again.search(QUERIES, 12, **options), index.search(QUERIES, 12, **options))
+    for method in zoo.methods(name):
+        for found, expected in zip(
+            again.search(QUERIES, 12, method=method), index.search(QUERIES, 12, method=method), strict=True
+        ):
+            np.testing.assert_array_equal(found, expected)
     plain = faiss.IndexBinaryFlat(index.codec.symbols.n_bits)
     plain.add(index.codec.encode(POOL))
     np.testing.assert_array_equal(add_faiss(Index.create(None, index.codec), plain), np.arange(150))
@@ -82,3 +89,47 @@ def test_signs_relative_to_different_means_do_not_compare_in_faiss_either() -> N
         with pytest.raises(UnsupportedError, match="relative to different means do not compare"):
             to_faiss(index)
     assert LearnedEncoder(5, symbols="signs", random_state=0).fit(zoo.TRAIN).codec_.cells is None  # so there is a way
+
+
+def inner_index(codec):
+    metric = faiss.METRIC_L2 if codec.metric.centres else faiss.METRIC_INNER_PRODUCT
+    return faiss.IndexFlat(codec.reduction.reduced_dimension, metric)
+
+
+@pytest.mark.parametrize("name", zoo.NAMES)
+def test_faiss_sees_the_reduced_vectors(name: str) -> None:
+    codec = zoo.codec(name)
+    inner = inner_index(codec)
+    chain = reduced_faiss(codec, inner)
+    assert chain.d == 10 and chain.is_trained
+    chain.add(POOL.astype(np.float32))
+    seen = faiss.vector_to_array(inner.codes).view(np.float32).reshape(150, -1)
+    prepared = codec.metric.prepare(POOL, "X")
+    expected = codec.reduction.reduce(prepared, 1, centre=codec.metric.centres)
+    np.testing.assert_allclose(seen, expected, rtol=0, atol=4e-7 * np.abs(POOL).max() * 10)
+    again = faiss.deserialize_index(faiss.serialize_index(chain))
+    for one, other in zip(chain.search(QUERIES, 7), again.search(QUERIES, 7), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_faiss_cuts_vectors_to_the_dimensions_that_are_used() -> None:
+    codec = LearnedEncoder(4, dimensions=6, metric="cosine", effort=1, random_state=0).fit(zoo.TRAIN).codec_
+    inner = inner_index(codec)
+    reduced_faiss(codec, inner).add(POOL.astype(np.float32))
+    seen = faiss.vector_to_array(inner.codes).view(np.float32).reshape(150, -1)
+    expected = codec.reduction.reduce(codec.metric.prepare(POOL[:, :6], "X"), 1)
+    np.testing.assert_allclose(seen, expected, rtol=0, atol=2e-6)
+
+
+def test_an_index_that_does_not_fit_behind_a_reduction_is_an_error() -> None:
+    codec = zoo.codec("lsh reduced")
+    with pytest.raises(InputTypeError, match="inner is a object"):
+        reduced_faiss(codec, object())
+    with pytest.raises(InputError, match="inner takes vectors of 10 dimensions, but reduced ones have 6"):
+        reduced_faiss(codec, faiss.IndexFlatL2(10))
+    with pytest.raises(InputError, match="another metric than the codec"):
+        reduced_faiss(codec, faiss.IndexFlatIP(6))
+    full = faiss.IndexFlatL2(6)
+    full.add(np.zeros((3, 6), np.float32))
+    with pytest.raises(InputError, match="inner holds 3 vectors"):
+        reduced_faiss(codec, full)
