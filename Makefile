@@ -6,7 +6,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(shell find src native -type f -not -n
 NATIVE := $(shell find native -name '*.cpp' -o -name '*.hpp')
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo paper test test-page test-long fuzz test-lowest test-models test-cluster test-arm lint format stubs docs linkcheck bench bench-recall bench-embeddings bench-smoke sanitize tsan clean help
+.PHONY: demo paper test test-page test-long fuzz test-lowest test-models test-cluster test-arm test-clang coverage coverage-native wheel wheel-smoke lint lint-ruff lint-types lint-native lint-imports lint-stubs lint-spelling lint-release audit format stubs docs linkcheck bench bench-recall bench-embeddings bench-smoke sanitize tsan clean help
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/:/' | column -t -s:
@@ -61,14 +61,34 @@ test-arm: $(VENV)/with-test  ## the kernels on 64-bit ARM (NEON): Debian's cross
 	PYTHON=$(PYTHON) tests/arm/prepare $(VENV)-arm
 	tests/arm/run $(VENV)-arm $(BIN)/python
 
-lint: $(VENV)/with-lint  ## ruff, mypy, clang-format, the import direction, the native module's stub
+lint: lint-ruff lint-types lint-native lint-imports lint-stubs lint-spelling lint-release  ## ruff, mypy, clang-format, the import direction, the native module's stub, spelling, the version
+
+lint-ruff: $(VENV)/with-lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+lint-types: $(VENV)/with-lint
 	$(BIN)/mypy
+
+lint-native: $(VENV)/with-lint
 	$(BIN)/clang-format --dry-run -Werror $(NATIVE)
+
+lint-imports: $(VENV)/with-lint
 	$(BIN)/lint-imports
+
+lint-stubs: $(VENV)/with-lint
 	$(BIN)/python -m nanobind.stubgen -q -m antisparse._core -o $(VENV)/_core.pyi
 	diff -u src/antisparse/_core.pyi $(VENV)/_core.pyi
+
+lint-spelling: $(VENV)/with-lint
+	$(BIN)/codespell
+
+lint-release: $(VENV)/with-lint
+	$(BIN)/python tools/release.py
+
+audit: $(VENV)/with-test  ## known vulnerabilities of what is installed (asks an advisory service)
+	$(PIP) install --quiet "pip-audit>=2.10"
+	$(BIN)/python -m pip_audit --skip-editable
 
 format: $(VENV)/with-lint  ## rewrite the code in the house format
 	$(BIN)/ruff check --fix .
@@ -122,11 +142,33 @@ bench-smoke: $(VENV)/with-bench  ## the same on small sizes: does it run?
 	$(BIN)/python benchmarks/databases.py --smoke --json out/databases-smoke.json
 	$(BIN)/python benchmarks/retrieval.py --smoke --json out/retrieval-smoke.json
 
+NATIVE_TESTS := tests/spread tests/test_scan.py tests/test_tables.py tests/test_codebooks.py tests/test_search.py tests/test_layout.py tests/test_id_lists.py
+
+test-clang: $(VENV)-clang/with-test  ## the native code built by clang++ with every warning an error, and its tests
+	$(VENV)-clang/bin/python -m pytest -q -n auto $(NATIVE_TESTS)
+
+coverage: $(VENV)/with-coverage  ## the whole suite, and which lines and branches of Python it runs: at least 95 %
+	$(BIN)/python -m pytest -q -n auto --cov --cov-report=term --cov-report=html:out/coverage
+
+coverage-native: $(VENV)-gcov/with-coverage  ## which lines of C++ its tests run, by gcov
+	find build/gcov -name '*.gcda' -delete
+	$(VENV)-gcov/bin/python -m pytest -q -n auto $(NATIVE_TESTS) tests/codec tests/test_refine.py tests/test_threads.py
+	mkdir -p out/coverage-native
+	$(VENV)-gcov/bin/gcovr --root . --filter native/ --gcov-ignore-parse-errors=negative_hits.warn --html-details out/coverage-native/index.html --txt --print-summary build/gcov
+
+# Wheels for the Pythons in PYTHONS, and the sdist, whose whole suite runs; wheel-smoke runs a few of the tests alone.
+PYTHONS ?= $(PYTHON)
+wheel: ## wheels and sdist built and tested in clean environments; PYTHONS="python3.11 python3.12 python3.13"
+	PYTHONS="$(PYTHONS)" PYTHON=$(PYTHON) tools/wheel whole
+
+wheel-smoke: ## the same with a few tests
+	PYTHONS="$(PYTHONS)" PYTHON=$(PYTHON) tools/wheel smoke
+
 # The kernels' tests under the address and undefined-behaviour sanitizers (Linux, GCC).
 sanitize: $(VENV)-sanitize/with-test  ## the native tests under sanitizers
 	LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
-	  $(VENV)-sanitize/bin/python -m pytest -q -n auto -p no:cacheprovider tests/spread tests/test_scan.py tests/test_tables.py tests/test_codebooks.py tests/test_search.py \
-	  tests/test_layout.py tests/test_id_lists.py -k "not 10000 and not 1000_problems"
+	  $(VENV)-sanitize/bin/python -m pytest -q -n auto -p no:cacheprovider $(NATIVE_TESTS) \
+	  -k "not 10000 and not 1000_problems"
 
 # The tests of threads under the thread sanitizer (Linux, GCC). It needs addresses where it expects them (setarch -R), and
 # BLAS, which is not built with it, to have no threads.
@@ -136,9 +178,9 @@ tsan: $(VENV)-tsan/with-test  ## the tests of threads under the thread sanitizer
 	  setarch -R $(VENV)-tsan/bin/python -m pytest -q --capture=sys -p no:xdist -p no:cacheprovider tests/test_threads.py
 
 clean:  ## remove everything that was made
-	rm -rf .venv .venv-models .venv-sanitize .venv-tsan .venv-lowest .venv-arm build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-clang .venv-gcov .venv-wheel .venv-models .venv-sanitize .venv-tsan .venv-lowest .venv-arm build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-$(VENV)/bin/python $(VENV)-models/bin/python $(VENV)-sanitize/bin/python $(VENV)-tsan/bin/python $(VENV)-lowest/bin/python:
+$(VENV)/bin/python $(VENV)-models/bin/python $(VENV)-sanitize/bin/python $(VENV)-tsan/bin/python $(VENV)-lowest/bin/python $(VENV)-clang/bin/python $(VENV)-gcov/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "antisparse needs Python 3.11 or later; name one with: make PYTHON=python3.12 ..."; exit 1; }
 	$(PYTHON) -m venv $(@D)/..
@@ -159,6 +201,16 @@ $(VENV)-tsan/with-test: SANITIZERS = thread
 $(VENV)-sanitize/with-test $(VENV)-tsan/with-test: $(VENV)-%/with-test: $(SOURCES) | $(VENV)-%/bin/python
 	$(VENV)-$*/bin/python -m pip --disable-pip-version-check install --quiet \
 	  -C cmake.define.ANTISPARSE_SANITIZE=$(SANITIZERS) ".[test]"
+	@touch $@
+
+$(VENV)-clang/with-test: $(SOURCES) | $(VENV)-clang/bin/python
+	CXX=$(or $(CLANG),clang++) $(VENV)-clang/bin/python -m pip --disable-pip-version-check install --quiet \
+	  -C cmake.define.ANTISPARSE_STRICT=ON ".[test]"
+	@touch $@
+
+$(VENV)-gcov/with-coverage: $(SOURCES) | $(VENV)-gcov/bin/python
+	$(VENV)-gcov/bin/python -m pip --disable-pip-version-check install --quiet \
+	  -C build-dir=build/gcov -C cmake.define.ANTISPARSE_COVERAGE=ON ".[coverage]"
 	@touch $@
 
 # The pyparsing of its time: with a newer one matplotlib's oldest warns, and warnings are errors.
