@@ -1,7 +1,6 @@
-"""Do the places that name a version agree? The package, CHANGELOG.md, CITATION.cff and, for a release, the tag and the date.
+"""Do the places that name a version agree: the package, CHANGELOG.md, CITATION.cff and, for a release, the tag?
 
-    python tools/release.py              # at any time: version and changelog's first section and citation
-    python tools/release.py v0.2.0       # for a release: the tag too, and a date in place of "unreleased"
+At any time: `python tools/release.py`. For a release: `python tools/release.py v0.2.0`, which wants dates as well.
 """
 
 import re

@@ -66,8 +66,8 @@ void run_tasks(std::size_t count, unsigned threads, const Make& make) {
   if (count > 0) work(false);
   std::unique_lock<std::mutex> lock(mutex);
   while (working > 0) {
-    // By the system's clock, since to wait by the steady one takes glibc 2.30. If it is set back in just this moment, only
-    // the next look at signals comes late.
+    // By the system's clock, since to wait by the steady one takes glibc 2.30. If it is set back in just this moment,
+    // only the next look at signals comes late.
     const auto until = std::chrono::system_clock::now() + std::chrono::milliseconds(100);
     if (ended.wait_until(lock, until) == std::cv_status::no_timeout) continue;
     lock.unlock();
