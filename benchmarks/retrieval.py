@@ -3,8 +3,8 @@
     python benchmarks/retrieval.py FOLDER --model MODEL [--bytes 16 32 48] [--mteb] [--json FILE] | --smoke
 
 The folder holds glosses of WordNet as base_texts.json (and query_texts.json), such as ``moving very fast; "fleet of
-foot"``. What is asked is one example of a gloss, and what is to be found is its definition, among the definitions of all
-glosses that have one. The model is one of sentence-transformers (a name, or a folder), whose vectors are kept in out/retrieval. The
+foot"``. What is asked is an example of a gloss, and what is to be found is its definition, among the definitions of all
+glosses that have one. The model is of sentence-transformers (a name, or a folder); its vectors are kept in out/retrieval. The
 other methods are sentence-transformers' own: `quantize_embeddings`, and for bits `semantic_search_faiss`, which needs
 faiss-cpu; bytes are made floats again and searched exactly.
 Codes and the ranges of int8 are learned from the definitions. `--mteb` has mteb score the same task, as one of its own.
@@ -127,7 +127,7 @@ def peers(task: Task) -> dict[str, tuple[int, Callable[[], Results]]]:
         return exact(task, np.array([[one["corpus_id"] for one in found] for found in shortlists]))
 
     def scalar() -> Results:
-        # Not by semantic_search_faiss: its shortlist is by products of bytes whose zeros are elsewhere in each dimension.
+        # Not by semantic_search_faiss: its shortlist multiplies bytes whose zeros are elsewhere in each dimension.
         codes = quantize_embeddings(task.vectors, "int8", ranges=ranges)
         return exact(replace(task, vectors=(codes + 128.5) * (ranges[1] - ranges[0]) / 255 + ranges[0]))
 

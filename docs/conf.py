@@ -1,4 +1,4 @@
-"""The site: these pages by MyST, the reference from docstrings by numpydoc. `make docs` builds it, without a network."""
+"""The site: pages by MyST, the reference from docstrings by numpydoc. `make docs` builds it, without a network."""
 
 import pkgutil
 import re
@@ -55,7 +55,7 @@ html_context = {"default_mode": "auto"}
 linkcheck_anchors = False
 linkcheck_timeout = 20
 
-# docs/index.md is the page on Index, docs/search.md that on searches. Under these names the site has its first page, which is
+# docs/index.md is the page on Index, docs/search.md that on searches. Under these names a site has its first page, here
 # home.md, and its own search.
 PAGE_NAMES = {"home": "index", "index": "the_index", "search": "searching"}
 _path2doc = Project.path2doc
@@ -70,7 +70,7 @@ Project.path2doc = _page_name
 
 
 def public_modules() -> list[ModuleType]:
-    """The modules whose names are public: packages with an `__all__`, and those that have neither and are documented."""
+    """The modules whose names are public: packages with an `__all__`, and documented ones that have neither."""
     names = ["antisparse", "antisparse.errors", "antisparse.evaluation", "antisparse.metrics", "antisparse.client"]
     for found in pkgutil.iter_modules(antisparse.__path__, "antisparse."):
         if found.ispkg and not found.name.rpartition(".")[2].startswith("_"):

@@ -1,4 +1,4 @@
-"""The picture of the first page: recall against bytes, from the rows that stand in results.md (`python docs/pictures.py`)."""
+"""The picture of the first page: recall against bytes, from the rows of results.md (`python docs/pictures.py`)."""
 
 import re
 from pathlib import Path

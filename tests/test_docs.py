@@ -21,7 +21,7 @@ README = Path(__file__).parent.parent / "README.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 SESSIONS = ("tables.md",)  # whose Python blocks stand among commands: they are run together
 PAGES = [page for page in (README, *sorted(README.parent.glob("docs/*.md"))) if BLOCK.search(page.read_text())]
-# Those that need a server, Ray, other engines or models: tests/index/test_objects.py, tests/cluster, tests/connect, tests/serve.
+# Those that need a server, Ray, other engines or models: tests/index/test_objects.py, tests/{cluster,connect,serve}.
 ELSEWHERE = ("objects.md", "cluster.md", "databases.md", "engines.md", "serve.md")
 ELSEWHERE += ("langchain.md", "mteb.md", "sentence_transformers.md")
 PAGES = [page for page in PAGES if page.name not in (*SESSIONS, *ELSEWHERE)]

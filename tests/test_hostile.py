@@ -28,9 +28,9 @@ import antisparse as a
 from antisparse import codec as fields
 from antisparse import datasets, evaluation, explore, paper, tuning
 from antisparse.cluster import build
-from antisparse.connect.faiss import add_faiss, reduced_faiss, to_faiss
 from antisparse.connect import mteb as for_mteb
 from antisparse.connect import sentence_transformers as for_texts
+from antisparse.connect.faiss import add_faiss, reduced_faiss, to_faiss
 from antisparse.errors import AntisparseError
 from antisparse.index import commit, stage
 from antisparse.serve import Limits, Tokens

@@ -18,13 +18,25 @@ from antisparse import Index, InputError, InputTypeError, LearnedEncoder, Locked
 
 pytest.importorskip("langchain_core", reason="langchain-core is not installed")
 
-from langchain_core.documents import Document  # noqa: E402
-from langchain_core.embeddings import Embeddings  # noqa: E402
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
 
-from antisparse.connect.langchain import AntisparseVectorStore  # noqa: E402
+from antisparse.connect.langchain import AntisparseVectorStore
 
 PAGE = Path(__file__).parents[2] / "docs" / "langchain.md"
-HOSTILE = ["'; DROP TABLE x; --", 'a "quoted" id', "\0", "\n\t", "ключ", "🙂" * 50, " ", "%s", "{}", "../../x", "x" * 900]
+HOSTILE = [
+    "'; DROP TABLE x; --",
+    'a "quoted" id',
+    "\0",
+    "\n\t",
+    "ключ",
+    "🙂" * 50,
+    " ",
+    "%s",
+    "{}",
+    "../../x",
+    "x" * 900,
+]
 
 
 class LetterEmbeddings(Embeddings):
@@ -230,7 +242,9 @@ def test_an_index_of_a_table_is_a_store() -> None:
             AntisparseVectorStore(index, wrong, text="title")
 
 
-@pytest.mark.parametrize("columns", [{"text": pa.string()}, {"id": pa.string()}, {"rank": pa.int64()}, {"a": "string"}, 3])
+@pytest.mark.parametrize(
+    "columns", [{"text": pa.string()}, {"id": pa.string()}, {"rank": pa.int64()}, {"a": "string"}, 3]
+)
 def test_columns_that_cannot_be(columns: Any) -> None:
     with pytest.raises((InputError, InputTypeError), match="columns"):
         empty(columns=columns)
@@ -240,7 +254,9 @@ def test_columns_that_cannot_be(columns: Any) -> None:
 @given(
     st.lists(
         st.one_of(
-            st.tuples(st.just("add"), st.dictionaries(st.sampled_from("abcdefgh"), st.sampled_from(TITLES), max_size=4)),
+            st.tuples(
+                st.just("add"), st.dictionaries(st.sampled_from("abcdefgh"), st.sampled_from(TITLES), max_size=4)
+            ),
             st.tuples(st.just("delete"), st.lists(st.sampled_from("abcdefgh"), max_size=4)),
         ),
         max_size=8,
@@ -274,7 +290,9 @@ def test_threads_that_add_the_same_ids_lose_nothing() -> None:
     for thread in threads:
         thread.join()
     assert len(store) == 20
-    assert {one.page_content.split()[1] for one in store.get_by_ids([f"id {i}" for i in range(20)])} == set(map(str, range(20)))
+    assert {one.page_content.split()[1] for one in store.get_by_ids([f"id {i}" for i in range(20)])} == set(
+        map(str, range(20))
+    )
 
 
 def test_it_may_be_awaited() -> None:

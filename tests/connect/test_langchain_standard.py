@@ -10,7 +10,8 @@ from antisparse import LearnedEncoder
 
 pytest.importorskip("langchain_core", reason="langchain-core is not installed")
 standard = pytest.importorskip(
-    "langchain_tests.integration_tests.vectorstores", reason="langchain-tests brings plugins of pytest: make test-models"
+    "langchain_tests.integration_tests.vectorstores",
+    reason="langchain-tests brings plugins of pytest: make test-models",
 )
 
 from antisparse.connect.langchain import AntisparseVectorStore  # noqa: E402

@@ -23,7 +23,9 @@ def model_of(name: Any) -> Any:
     return SimpleNamespace(mteb_model_meta=SimpleNamespace(similarity_fn_name=name))
 
 
-@pytest.mark.parametrize(("theirs", "metric"), [("cosine", "cosine"), ("dot", "ip"), ("euclidean", "l2"), (None, "cosine")])
+@pytest.mark.parametrize(
+    ("theirs", "metric"), [("cosine", "cosine"), ("dot", "ip"), ("euclidean", "l2"), (None, "cosine")]
+)
 def test_it_finds_what_the_codes_find(theirs: str | None, metric: Any) -> None:
     index = AntisparseSearchIndex(model_of(theirs), 8, random_state=0)
     for _ in range(2):  # cleared, it learns anew

@@ -1,4 +1,4 @@
-"""Codes in the way of sentence-transformers; its own functions are compared where it is installed: `make test-models`."""
+"""Codes in the way of sentence-transformers, compared with its own functions where it is there: `make test-models`."""
 
 import re
 from collections.abc import Callable
@@ -128,6 +128,6 @@ def test_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     namespace: dict[str, Any] = {}
     for block in re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE):
         exec(block.replace("all-MiniLM-L6-v2", str(Path(package.__file__).parent / "model")), namespace)
-    shown = [block for block in re.findall(r"^```\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)]
+    shown = list(re.findall(r"^```\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE))
     without = [re.sub(r"0\.[0-9]+", "0", text).splitlines() for text in ("".join(shown), capsys.readouterr().out)]
     assert without[0] == without[1]

@@ -249,7 +249,9 @@ def _literal(value: Any) -> str:
         return f"DATE '{value.isoformat()}'"
     if isinstance(value, list | tuple) and value:
         return "(" + ", ".join(map(_literal, value)) + ")"
-    raise InputTypeError(f"parameters holds {shown(value)}; pass texts, numbers, booleans, dates, None or lists of them")
+    raise InputTypeError(
+        f"parameters holds {shown(value)}; pass texts, numbers, booleans, dates, None or lists of them"
+    )
 
 
 def _filled(where: str, parameters: Sequence[Any]) -> str:

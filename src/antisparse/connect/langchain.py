@@ -242,7 +242,9 @@ class AntisparseVectorStore(VectorStore):  # type: ignore[misc]
             if not allowed:
                 return []
         else:
-            raise InputTypeError(f"filter must be an expression, a dict or a function of documents, not {shown(filter)}")
+            raise InputTypeError(
+                f"filter must be an expression, a dict or a function of documents, not {shown(filter)}"
+            )
         found = self.index.search(embedding, integer(k, "k", 1), filter=allowed, items=True, **_searched(kwargs))
         return [(self._document(row), row["distance"]) for row in found.to_pylist()]
 
@@ -305,7 +307,7 @@ class AntisparseVectorStore(VectorStore):  # type: ignore[misc]
         for name, value in given.items():
             if name not in (*self._columns, self._key, self._text):
                 raise InputError(
-                    f"filter names {shown(name)}, which is no column; make the store with columns={{{name!r}: ...}}, or "
+                    f"filter names {shown(name)}, which is no column; make the store with columns={{{name!r}: ...}} or "
                     "pass a function of documents"
                 )
             if not isinstance(value, _SCALARS):
@@ -364,7 +366,9 @@ def _schema(columns: Mapping[str, Any] | None) -> Any:
         if not isinstance(name, str) or name in (KEY, TEXT, METADATA, *_ANSWER):
             raise InputError(f"columns names {shown(name)}, which is no name, or one of the store's own; leave it out")
         if not isinstance(kind, pa.DataType):
-            raise InputTypeError(f"columns: {name!r} must have a type of pyarrow, such as pa.string(), not {shown(kind)}")
+            raise InputTypeError(
+                f"columns: {name!r} must have a type of pyarrow, such as pa.string(), not {shown(kind)}"
+            )
     return pa.schema([(KEY, pa.string()), (TEXT, pa.string()), *named.items(), (METADATA, pa.string())])
 
 
@@ -380,13 +384,17 @@ def _table(
         rest = [{k: v for k, v in one.items() if k not in own or v is None} for one in metadatas]
         columns[METADATA] = [_json(one, keys[row]) for row, one in enumerate(rest)]
     elif unknown := [name for one in metadatas for name in one if name not in own]:
-        raise InputError(f"metadatas hold {shown(unknown[0])}, which is no column of the index, nor has it one for JSON")
+        raise InputError(
+            f"metadatas hold {shown(unknown[0])}, which is no column of the index, nor has it one for JSON"
+        )
     arrays = []
     for name in schema.names:
         try:
             arrays.append(pa.array(columns[name], schema.field(name).type))
         except UnicodeEncodeError:
-            raise InputError(f"{name} holds half a character (a surrogate), which UTF-8 has not; decode it anew") from None
+            raise InputError(
+                f"{name} holds half a character (a surrogate), which UTF-8 has not; decode it anew"
+            ) from None
         except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
             raise InputTypeError(
                 f"metadatas: {name!r} does not fit its column of {schema.field(name).type}: {first_line(error)}"
@@ -422,7 +430,11 @@ def _keys(ids: Any, count: int) -> list[str]:
     """As many ids as there are texts, drawn where there are none."""
     if ids is None:
         ids = [None] * count
-    if isinstance(ids, str) or not isinstance(ids, Sequence) or not all(one is None or isinstance(one, str) for one in ids):
+    if (
+        isinstance(ids, str)
+        or not isinstance(ids, Sequence)
+        or not all(one is None or isinstance(one, str) for one in ids)
+    ):
         raise InputTypeError(f"ids must be a sequence of texts, not {shown(ids)}")
     keys = [str(uuid.uuid4()) if one is None else one for one in ids]
     if len(keys) != count:

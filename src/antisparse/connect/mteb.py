@@ -134,7 +134,7 @@ class AntisparseSearchIndex:
         assert self.codec is not None
         if not isinstance(ranked, Mapping) or not isinstance(names, Mapping):
             raise InputTypeError(
-                "top_ranked and query_idx_to_id must be mappings: the ids of the candidates by the id of the query, and "
+                "top_ranked and query_idx_to_id must be mappings: the ids of candidates by the id of the query, and "
                 f"the ids of the queries by their numbers; not {shown(ranked)} and {shown(names)}"
             )
         self.codec.queries(queries)

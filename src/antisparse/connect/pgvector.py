@@ -11,7 +11,7 @@ from antisparse._arrays import choice, first_line, integer, nonnegative, shown
 from antisparse.codec.codec import Codec
 from antisparse.codes import Codes
 from antisparse.connect.shortlist import SignRows
-from antisparse.connect.store import OWN, HALF_A_CHARACTER, Candidates, CodeStore, new_columns
+from antisparse.connect.store import HALF_A_CHARACTER, OWN, Candidates, CodeStore, new_columns
 from antisparse.errors import FormatError, InputError, InputTypeError, MissingDependencyError, StorageError
 
 T = TypeVar("T")

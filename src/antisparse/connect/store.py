@@ -1,4 +1,4 @@
-"""What every store of codes does, whichever database it is in: arguments checked, vectors encoded, shortlists ranked."""
+"""What every store of codes does, in any database: arguments checked, vectors encoded, shortlists ranked."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -147,9 +147,11 @@ class CodeStore(ABC):
         if where is None and len(parameters):
             raise InputError("parameters are given, but no where that would take them")
         queries, single = query_rows(self.codec, Q)
-        lists = self._candidates(
-            self._rows.bits(self.codec.encode(queries)), wanted, where, parameters, exact
-        ) if len(queries) else []
+        lists = (
+            self._candidates(self._rows.bits(self.codec.encode(queries)), wanted, where, parameters, exact)
+            if len(queries)
+            else []
+        )
         answers = [
             self._rows.ranked(query, keys, bits, self._rows.rest_of(rest), k)
             for query, (keys, bits, rest) in zip(queries, lists, strict=True)
