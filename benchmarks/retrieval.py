@@ -32,7 +32,7 @@ Results = list[list[dict[str, Any]]]
 K, MULTIPLIER = 10, 4  # results, and candidates for each that are rescored
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Task:
     """Documents, queries, the one document that answers each query, and the vectors of both."""
 
