@@ -211,6 +211,19 @@ def cases(draw):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("k", [5, 21, 22, 40])
+def test_infinite_scores_are_ordered_by_id(name: str, k: int) -> None:
+    """A second cell holds the smaller ids: they come first, although as many of the first cell stand already."""
+    cells = np.repeat([1, 0], 21)
+    column = {"inverse_scales": np.zeros(42, np.uint8), "inverse_scale_low": 1e-20, "inverse_scale_step": 1e-22}
+    tables, units = np.ones((1, 2, 16)), np.array([1e300])
+    with on(name):
+        case = Case(np.zeros((42, 1), np.uint8), tables, units, cells=cells, n_cells=2, base=np.zeros(1), column=column)
+        assert np.isinf(case.scores()).all()
+        agree(case, k)
+
+
+@pytest.mark.parametrize("name", NAMES)
 @settings(deadline=None, max_examples=200)
 @given(drawn=cases(), k=st.one_of(st.integers(1, 12), st.integers(1, 3100)))
 def test_scan_equals_the_oracle(name: str, drawn, k: int) -> None:

@@ -7,7 +7,6 @@
 #include <limits>
 #include <vector>
 
-#include "machine/watch.hpp"
 #include "scan/order.hpp"
 
 namespace antisparse::ANTISPARSE_ISA {
@@ -16,11 +15,13 @@ namespace antisparse::ANTISPARSE_ISA {
 // or when its bound is asked for.
 class Best {
  public:
-  explicit Best(std::size_t k) : k_(k) { found_.reserve(std::min<std::size_t>(2 * k + 64, 1024)); }
+  Best(std::size_t k, std::vector<Candidate>& spare) : k_(k), spare_(spare) {
+    found_.reserve(std::min<std::size_t>(2 * k + 64, 1024));
+  }
 
   void clear() {
     found_.clear();
-    bound_ = {none_, -1};
+    bound_ = no_bound_;
     assumed_ = false;
   }
 
@@ -42,7 +43,7 @@ class Best {
   bool admits(double score) const { return !(score > bound_.score); }
 
   void offer(Candidate candidate) {
-    if (!(candidate < bound_) && (assumed_ || found_.size() >= k_)) return;
+    if (!(candidate < bound_)) return;
     if (k_ > few_) {
       found_.push_back(candidate);
       if (found_.size() >= 2 * k_ + 64) cut();
@@ -58,22 +59,19 @@ class Best {
   // Only the k least are kept. Few are in order already, which must stay so.
   void cut() {
     if (k_ <= few_ || found_.size() < k_) return;
-    const auto last = found_.begin() + static_cast<std::ptrdiff_t>(k_ - 1);
-    if (found_.size() < many_)
-      std::nth_element(found_.begin(), last, found_.end());
+    if (found_.size() > k_)
+      bound_ = keep_least(found_, k_, spare_);
     else
-      std::nth_element(found_.begin(), last, found_.end(), ticking_);
-    bound_ = *last;
-    found_.erase(last + 1, found_.end());
+      bound_ = *std::max_element(found_.begin(), found_.end());
   }
 
   // All of another's candidates for the same query, whatever their ids; nothing but `write` comes after it.
   void merge(const Best& other) { found_.insert(found_.end(), other.found_.begin(), other.found_.end()); }
 
   void write(double* scores, std::int64_t* ids) {
-    cut();
-    sort_candidates(found_);
-    const std::size_t count = found_.size();
+    if (found_.size() > k_ + k_ / 2) cut();
+    sort_candidates(found_, spare_);
+    const std::size_t count = std::min(found_.size(), k_);
     for (std::size_t i = 0; i < k_; ++i) {
       scores[i] = i < count ? found_[i].score : none_;
       ids[i] = i < count ? found_[i].id : -1;
@@ -81,16 +79,14 @@ class Best {
   }
 
  private:
-  static constexpr std::size_t few_ = 20, many_ = 1 << 16;
-  static bool ticking_(const Candidate& a, const Candidate& b) {
-    tick(8);
-    return a < b;
-  }
+  static constexpr std::size_t few_ = 20;
   static constexpr double none_ = std::numeric_limits<double>::infinity();
+  static constexpr Candidate no_bound_{none_, std::numeric_limits<std::int64_t>::max()};  // no id is as great
   std::size_t k_;
-  Candidate bound_{none_, -1};
+  Candidate bound_ = no_bound_;
   bool assumed_ = false;
   std::vector<Candidate> found_;
+  std::vector<Candidate>& spare_;  // memory that others use, too
 };
 
 }  // namespace antisparse::ANTISPARSE_ISA

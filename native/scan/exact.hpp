@@ -90,6 +90,12 @@ class ExactTables {
     return score == score ? score : std::numeric_limits<double>::infinity();
   }
 
+  // The scores of codes whose D are known, at places after the first one.
+  void scores(std::size_t first, const std::uint32_t* places, const std::int64_t* sums, std::size_t count, double unit,
+              double offset, double base, double* out) const {
+    for (std::size_t i = 0; i < count; ++i) out[i] = score(first + places[i], sums[i], unit, offset, base);
+  }
+
   const std::int32_t* tables() const { return tables_; }        // of all bytes but the last, which has
   const std::int32_t* last_byte() const { return last_byte_; }  // these two
   std::size_t bytes() const { return codes_.bytes; }

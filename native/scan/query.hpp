@@ -1,33 +1,17 @@
 // A query on its way through blocks of codes: its limits, and what passes them.
 #pragma once
 
+#include <array>
 #include <cmath>
-#include <cstring>
 
 #include "scan/best.hpp"
 #include "scan/exact_sums.hpp"
 #include "scan/fine.hpp"
+#include "scan/passing.hpp"
 #include "scan/quantised.hpp"
 #include "scan/select.hpp"
 
 namespace antisparse::ANTISPARSE_ISA {
-
-// Whether eight masks are all zero, as nearly all are.
-inline bool none(const std::uint32_t* masks) {
-  std::uint64_t pairs[4];
-  std::memcpy(pairs, masks, sizeof pairs);
-  return (pairs[0] | pairs[1] | pairs[2] | pairs[3]) == 0;
-}
-
-inline int set_bits(std::uint32_t mask) {
-#ifdef __GNUC__
-  return __builtin_popcount(mask);
-#else
-  int count = 0;
-  for (; mask; mask &= mask - 1) ++count;
-  return count;
-#endif
-}
 
 // Memory that is wanted soon.
 inline void ask_for(const void* address) {
@@ -41,11 +25,20 @@ struct Stretch {
   std::size_t cell, first_block, count;
 };
 
+// Codes that passed, as places after a first one, with their sums and scores.
+struct Hits {
+  static constexpr std::size_t enough = 256;
+  std::array<std::uint32_t, enough + 64> places;
+  std::array<std::int64_t, enough + 64> sums;
+  std::array<double, enough + 64> scores;
+  std::size_t count = 0;
+};
+
 // Memory that a query needs for no longer than a call: all queries of a thread share it.
 struct Scratch {
-  std::vector<std::size_t> hits;  // codes that passed, their sums and their scores
-  std::vector<std::int64_t> sums;
-  std::vector<double> scores;
+  Hits hits;
+  std::vector<Candidate> spare;
+  std::vector<std::uint32_t> passed;
   std::vector<Stretch> gathered;
   std::vector<std::uint32_t> chosen;
   std::vector<float> values, folded;  // the former of the blocks gathered
@@ -54,14 +47,13 @@ struct Scratch {
 class ScanQuery {
  public:
   ScanQuery(const ScanJob& job, Scratch& scratch)
-      : best(job.k),
+      : best(job.k, scratch.spare),
         job_(job),
         codes_(job.codes),
         exact_(job.codes, job.queries, job.linear),
         fine_(job.codes.nibbles()),
         hits_(scratch.hits),
-        sums_(scratch.sums),
-        scores_(scratch.scores),
+        passed_(scratch.passed),
         gathered_(scratch.gathered),
         chosen_(scratch.chosen),
         values_(scratch.values),
@@ -89,7 +81,9 @@ class ScanQuery {
   // blocks, far apart, by fine sums. With few codes, or where fine sums do not fit, there is none.
   void guess(std::size_t first, std::size_t end) {
     const std::size_t blocks = end - first;
-    const std::size_t sample = std::min(std::clamp<std::size_t>(job_.k / 8, 32, 512), blocks / 8);
+    // A larger sample costs more, and a smaller one lets more codes pass.
+    const auto balanced = static_cast<std::size_t>(std::sqrt(static_cast<double>(job_.k * blocks)) / 8);
+    const std::size_t sample = std::min(std::clamp<std::size_t>(balanced, 32, 1024), blocks / 8);
     if (sample < 4 || job_.k > blocks * scan_block / 4) return;
     std::size_t cell = 0;
     for (std::size_t i = 0; i < sample; ++i) {
@@ -102,7 +96,7 @@ class ScanQuery {
         for_gathered_blocks([&](std::size_t b, std::size_t block) { leave_out(block, &values_[b * scan_block]); });
       // As many of the k are expected in the sample, and hardly ever more than `rank`.
       const double mean = static_cast<double>(job_.k * sample) / static_cast<double>(blocks);
-      const auto rank = std::min(job_.k, static_cast<std::size_t>(mean + 3.5 * std::sqrt(mean) + 3));
+      const auto rank = std::min(job_.k, static_cast<std::size_t>(mean + 2.5 * std::sqrt(mean) + 3));
       const double score = bound_kth_least(values_.data(), valued_ * scan_block, rank, folded_) + width_;
       if (score < infinity_) best.assume(score);
     }
@@ -131,29 +125,25 @@ class ScanQuery {
   // The codes that passed, scored exactly: found first, then scored, then offered, so that none waits for another's.
   void collect(std::size_t first_block, std::size_t count, const std::uint32_t* masks) {
     std::size_t missed = 0;
-    hits_.clear();
-    for (std::size_t b = 0; b < count; ++b) {
-      while (b + 8 <= count && none(masks + b)) b += 8;
-      if (b == count) break;
+    if (passed_.size() < count + 16) passed_.resize(count + 16);
+    const std::size_t passed = blocks_that_passed(masks, count, passed_.data());
+    for (std::size_t p = 0; p < passed; ++p) {
+      const std::uint32_t b = passed_[p];
       std::uint32_t mask = masks[b];
       const std::size_t start = (first_block + b) * scan_block;
       if (start + scan_block > codes_.places) mask &= (std::uint32_t{1} << (codes_.places - start)) - 1;
       // All of a block by fine sums cost as much as a few of them one by one.
-      const int passed = set_bits(mask);
-      if (!open_ && passed > 4 && by_fine()) {
+      const int several = set_bits(mask);
+      if (!open_ && several > 4 && by_fine()) {
         float values[scan_block];
         least_scores(first_block + b, values);
         mask &= at_most(values, static_cast<float>(best.bound() + rounding_));
-        missed += static_cast<std::size_t>(passed - set_bits(mask));
+        missed += static_cast<std::size_t>(several - set_bits(mask));
       }
-      for (; mask; mask &= mask - 1) {
-        const std::size_t i = start + static_cast<std::size_t>(trailing_zeros(mask));
-        if (codes_.ids) ask_for(codes_.ids.near(i));
-        hits_.push_back(i);
-      }
-      if (hits_.size() >= 256) missed += score_hits();
+      hits_.count += places_that_passed(mask, b * scan_block, &hits_.places[hits_.count]);
+      if (hits_.count >= Hits::enough) missed += score_hits(first_block * scan_block);
     }
-    missed += score_hits();
+    missed += score_hits(first_block * scan_block);
     // Passed in vain too often for narrow sums to be worth their speed.
     if (!open_ && !tables_.wide() && count >= 32 && missed * 48 > count * scan_block) {
       prefer_wide_ = true;
@@ -281,23 +271,25 @@ class ScanQuery {
     for (std::size_t i = 0; i < scan_block; ++i) values[i] = held >> i & 1 ? values[i] : infinity;
   }
 
-  // Scores and offers the codes found; returns how many of them were too far.
-  std::size_t score_hits() {
-    scores_.resize(hits_.size());
-    sums_.resize(hits_.size());
-    exact_sums(exact_, codes_, hits_.data(), hits_.size(), sums_.data());
-    for (std::size_t h = 0; h < hits_.size(); ++h) scores_[h] = exact_.score(hits_[h], sums_[h], unit_, offset_, base_);
-    std::size_t missed = 0;
-    for (std::size_t h = 0; h < hits_.size(); ++h) {
-      if (!best.admits(scores_[h])) {
-        ++missed;
-        continue;
-      }
-      const std::int64_t id = codes_.ids.at(hits_[h]);
-      if (id >= 0) best.offer({scores_[h], id});
+  // Scores and offers the codes found, whose places are after `first`; returns how many of them were too far.
+  std::size_t score_hits(std::size_t first) {
+    const std::size_t count = hits_.count;
+    hits_.count = 0;
+    const std::uint32_t* places = hits_.places.data();
+    for (std::size_t h = 0; codes_.ids && h < count; ++h) ask_for(codes_.ids.near(first + places[h]));
+    exact_sums(exact_, codes_, first, places, count, hits_.sums.data());
+    exact_.scores(first, places, hits_.sums.data(), count, unit_, offset_, base_, hits_.scores.data());
+    std::size_t near = 0;
+    for (std::size_t h = 0; h < count; ++h) {
+      hits_.places[near] = places[h];
+      hits_.scores[near] = hits_.scores[h];
+      near += best.admits(hits_.scores[h]);
     }
-    hits_.clear();
-    return missed;
+    for (std::size_t h = 0; h < near; ++h) {
+      const std::int64_t id = codes_.ids.at(first + places[h]);
+      if (id >= 0) best.offer({hits_.scores[h], id});
+    }
+    return count - near;
   }
 
   void enter(std::size_t cell) {
@@ -381,9 +373,8 @@ class ScanQuery {
   FineTables fine_;
   float fine_slope_ = 0, fine_base_ = 0;   // of least scores in fine sums
   double rounding_ = 0, rounded_off_ = 0;  // of least scores in float; how much less they are than scores
-  std::vector<std::size_t>& hits_;         // see Scratch
-  std::vector<std::int64_t>& sums_;
-  std::vector<double>& scores_;
+  Hits& hits_;                             // see Scratch
+  std::vector<std::uint32_t>& passed_;
   std::vector<Stretch>& gathered_;
   std::vector<std::uint32_t>& chosen_;
   std::vector<float>&values_, &folded_;
