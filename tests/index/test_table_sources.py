@@ -217,3 +217,31 @@ def test_a_data_set_that_is_filtered(folder: Path) -> None:
     some = ds.dataset(folder / "all.parquet").filter(ds.field("unused") < 300)
     index = Index.build(some, **NAMED, **QUICK)
     assert index.items()["text"].to_pylist() == TABLE["text"].to_pylist()[:300]
+
+
+@pytest.mark.parametrize("kind", ["Arrow", "batch", "pandas", "polars", "dict"])
+def test_the_column_of_vectors_of_a_table_in_memory_is_found(kind: str) -> None:
+    """As that of a file is: beside a key, a text with nulls, a year."""
+    made = {
+        "Arrow": lambda table: table,
+        "batch": lambda table: table.combine_chunks().to_batches()[0],
+        "pandas": lambda table: table.to_pandas(),
+        "polars": pl.from_arrow,
+        "dict": lambda table: dict(zip(table.column_names, table.columns, strict=True)),
+    }[kind]
+    table = TABLE.select(["id", "text", "lang", "embedding"])
+    expected, index = Index.build(X, **QUICK), Index.build(made(table), **QUICK)
+    assert index.codec == expected.codec
+    index.add(made(table.slice(0, 20)))
+    index.update(made(table.slice(20, 5)), [0, 1, 2, 3, 4])
+    ids = np.r_[20:25, 5:N, :20]
+    np.testing.assert_array_equal(index.codes(np.arange(N + 20)), expected.codes(ids))
+    with pytest.raises(InputError, match="0 columns of vectors"):
+        Index.build(made(table.select(["id", "text"])), **QUICK)
+
+
+def test_texts_without_a_model() -> None:
+    with pytest.raises(MissingFileError, match="'one': there is no such file; texts need model="):
+        Index.build(["one", "two"], **QUICK)
+    with pytest.raises(MissingFileError, match=r"there is no such file$"):
+        Index.build(["one.parquet"], **QUICK)
