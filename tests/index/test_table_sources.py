@@ -245,3 +245,17 @@ def test_texts_without_a_model() -> None:
         Index.build(["one", "two"], **QUICK)
     with pytest.raises(MissingFileError, match=r"there is no such file$"):
         Index.build(["one.parquet"], **QUICK)
+
+
+def test_an_iterator_of_tables() -> None:
+    expected = Index.build(TABLE, **NAMED, **QUICK)
+    parts = [TABLE.slice(0, 300), TABLE.slice(300, 300).to_pandas(), pl.DataFrame(TABLE.slice(600))]
+    index = Index.build(iter(parts), **NAMED, **QUICK)
+    assert index.codec == expected.codec and index.items(KEYS) == expected.items(KEYS)
+    np.testing.assert_array_equal(index.codes(np.arange(N)), expected.codes(np.arange(N)))
+    with pytest.raises(InputError, match="X has no rows"):
+        Index.build(iter([]), **NAMED, **QUICK)
+    with pytest.raises(InputTypeError, match="X must be a table"):
+        Index.build(iter([X]), **NAMED, **QUICK)
+    with pytest.raises(FormatError, match="X could not be read"):
+        Index.build(iter([TABLE, TABLE.select(["id"])]), **NAMED, **QUICK)
