@@ -135,6 +135,7 @@ def test_the_paper_is_a_tight_frame_with_h_one_and_nothing_centred() -> None:
         "center": False,
         "pca": None,
         "metric": "l2",
+        "verbose": False,
         "random_state": 0,
         "n_threads": None,
     }
