@@ -295,6 +295,7 @@ def test_large_sets_get_cells(here: Path, monkeypatch: pytest.MonkeyPatch, capsy
         (["build", "base.fvecs", "-o", "new", "--threads", "0"], 2, "--threads = 0"),
         (["build", "base.fvecs", "-o", "new", "--metric", "l1"], 2, "invalid choice"),
         (["add", "gone", "more.fvecs"], 2, "INDEX gone: there is no such folder"),
+        (["info", "base.fvecs"], 2, "INDEX base.fvecs: it is no folder, as an index is"),
         (["add", "empty", "more.fvecs"], 1, "empty is not an index"),
         (["add", "index", "wide.npy"], 2, "VECTORS has vectors of 9 dimensions; those of the index have 8"),
         (["add", "index", "nan.npy"], 2, "VECTORS row 450, column 3 is nan"),

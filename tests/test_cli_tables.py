@@ -45,7 +45,7 @@ def build(*more: str) -> int:
     return main(["build", "data/*.parquet", "-o", "index", *QUICK, "--key", "id", "--columns", "text,tags", *more])
 
 
-def test_a_session(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_session(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     assert build() == 0
     assert "600 vectors of 8 dimensions, 4 bytes each" in capsys.readouterr().out
     assert main(["add", "index", "tomorrow.parquet"]) == 0
@@ -55,6 +55,12 @@ def test_a_session(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["search", "index", "queries.parquet", "-k", "2"]) == 0
     shown = capsys.readouterr().out
     assert "text [b]3[/b]" in shown and KEYS[3][:8] in shown and "\x1b" not in shown
+    monkeypatch.setenv("COLUMNS", "60")  # a key that does not fit goes on in the next line
+    assert main(["search", "index", "queries.parquet", "-k", "1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    at = [cell.strip() for cell in lines[1].split("┃")].index("id")
+    cells = [line.split("│")[at].strip() for line in lines if line.startswith("│")]
+    assert KEYS[3] in "".join(cells) and "…" not in "".join(lines)
     assert main(["remove", "index", KEYS[3]]) == 0
     assert "removed 1 vector" in capsys.readouterr().out
     assert main(["remove", "index", "nothing"]) == 2

@@ -75,6 +75,7 @@ def test_every_public_name_is_listed_and_there() -> None:
     """Names that are imported when first asked for are found by completion, too."""
     listed = imported_names()
     assert {*antisparse.__all__, "__version__"} <= listed
+    assert not listed & {"Any", "TYPE_CHECKING", "import_module"}
     for name in antisparse.__all__:
         value = getattr(antisparse, name)
         assert name in ("BlockFrame", "Codec") or not hasattr(value, "__path__"), f"{name} is a module"

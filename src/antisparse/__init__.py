@@ -130,4 +130,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    imports = {"Any", "TYPE_CHECKING", "import_module"}
+    return sorted({*globals(), *__all__} - imports)

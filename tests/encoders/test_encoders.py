@@ -135,6 +135,7 @@ def test_the_paper_is_a_tight_frame_with_h_one_and_nothing_centred() -> None:
         "center": False,
         "pca": None,
         "metric": "l2",
+        "verbose": False,
         "random_state": 0,
         "n_threads": None,
     }
@@ -352,3 +353,19 @@ def test_what_is_fitted_does_not_depend_on_the_threads_of_blas() -> None:
             with threadpool_limits(threads, "blas"):
                 digests.add(clone(encoder).fit(many).codec_.digest)
         assert len(digests) == 1
+
+
+@pytest.mark.parametrize(
+    ("encoder", "words"),
+    [(AntiSparseEncoder(12, h="hamming", random_state=0), "choosing h"), (ITQEncoder(4, random_state=0), "ITQ")],
+)
+def test_verbose_shows_the_time_left_of_fits_that_may_take_long(encoder, words, capfd) -> None:
+    X = np.random.default_rng(0).standard_normal((60, 6))
+    quiet = clone(encoder).fit(X)
+    assert capfd.readouterr().err == ""
+    loud = clone(encoder).set_params(verbose=True).fit(X)
+    shown = capfd.readouterr().err
+    assert words in shown and "left" in shown
+    assert loud.codec_ == quiet.codec_
+    with pytest.raises(InputTypeError, match="verbose must be True or False"):
+        clone(encoder).set_params(verbose=1).fit(X)

@@ -158,7 +158,9 @@ def test_bad_searches_are_named() -> None:
     for probes in (0, -2):
         with pytest.raises(InputError, match=f"probes = {probes}"):
             index.search(QUERIES, 1, probes=probes)
-    for options in ({"probes": "some"}, {"probes": 1.5}, {"probes": True}, {"n_threads": 1.0}):
+    with pytest.raises(InputTypeError, match="probes must be 'all' or a number of cells, not 'some'"):
+        index.search(QUERIES, 1, probes="some")
+    for options in ({"probes": 1.5}, {"probes": True}, {"n_threads": 1.0}):
         with pytest.raises(InputTypeError, match="must be an integer"):
             index.search(QUERIES, 1, **options)
     for given in (0.5, [0.5], ["a"], [[1, 2]], 3, np.ones((2, 2), bool)):

@@ -217,3 +217,45 @@ def test_a_data_set_that_is_filtered(folder: Path) -> None:
     some = ds.dataset(folder / "all.parquet").filter(ds.field("unused") < 300)
     index = Index.build(some, **NAMED, **QUICK)
     assert index.items()["text"].to_pylist() == TABLE["text"].to_pylist()[:300]
+
+
+@pytest.mark.parametrize("kind", ["Arrow", "batch", "pandas", "polars", "dict"])
+def test_the_column_of_vectors_of_a_table_in_memory_is_found(kind: str) -> None:
+    """As that of a file is: beside a key, a text with nulls, a year."""
+    made = {
+        "Arrow": lambda table: table,
+        "batch": lambda table: table.combine_chunks().to_batches()[0],
+        "pandas": lambda table: table.to_pandas(),
+        "polars": pl.from_arrow,
+        "dict": lambda table: dict(zip(table.column_names, table.columns, strict=True)),
+    }[kind]
+    table = TABLE.select(["id", "text", "lang", "embedding"])
+    expected, index = Index.build(X, **QUICK), Index.build(made(table), **QUICK)
+    assert index.codec == expected.codec
+    index.add(made(table.slice(0, 20)))
+    index.update(made(table.slice(20, 5)), [0, 1, 2, 3, 4])
+    ids = np.r_[20:25, 5:N, :20]
+    np.testing.assert_array_equal(index.codes(np.arange(N + 20)), expected.codes(ids))
+    with pytest.raises(InputError, match="0 columns of vectors"):
+        Index.build(made(table.select(["id", "text"])), **QUICK)
+
+
+def test_texts_without_a_model() -> None:
+    with pytest.raises(MissingFileError, match="'one': there is no such file; texts need model="):
+        Index.build(["one", "two"], **QUICK)
+    with pytest.raises(MissingFileError, match=r"there is no such file$"):
+        Index.build(["one.parquet"], **QUICK)
+
+
+def test_an_iterator_of_tables() -> None:
+    expected = Index.build(TABLE, **NAMED, **QUICK)
+    parts = [TABLE.slice(0, 300), TABLE.slice(300, 300).to_pandas(), pl.DataFrame(TABLE.slice(600))]
+    index = Index.build(iter(parts), **NAMED, **QUICK)
+    assert index.codec == expected.codec and index.items(KEYS) == expected.items(KEYS)
+    np.testing.assert_array_equal(index.codes(np.arange(N)), expected.codes(np.arange(N)))
+    with pytest.raises(InputError, match="X has no rows"):
+        Index.build(iter([]), **NAMED, **QUICK)
+    with pytest.raises(InputTypeError, match="X must be a table"):
+        Index.build(iter([X]), **NAMED, **QUICK)
+    with pytest.raises(FormatError, match="X could not be read"):
+        Index.build(iter([TABLE, TABLE.select(["id"])]), **NAMED, **QUICK)

@@ -35,7 +35,8 @@ def open_index(
 ) -> "Index":
     """An index that is there."""
     if isinstance(path, Path) and not path.is_dir():
-        raise InputError(f"INDEX {path}: there is no such folder; antisparse build makes one")
+        wrong = "it is no folder, as an index is" if os.path.exists(path) else "there is no such folder"
+        raise InputError(f"INDEX {path}: {wrong}; antisparse build makes one")
     from antisparse.index import Index
 
     with renamed(model="--model", path="INDEX"):

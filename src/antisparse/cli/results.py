@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from antisparse.cli._shared import Array
 from antisparse.errors import MissingDependencyError
@@ -100,13 +100,13 @@ class Results:
     def show(self) -> None:
         """Print the first results of the first queries."""
         if self.items is None:
-            table = Table("query", "ids", "distances")
+            table = _table(["query", "ids", "distances"])
             for row in range(min(len(self.ids), _SHOWN_QUERIES)):
                 there = [at for at in range(min(self.ids.shape[1], _SHOWN_RESULTS)) if self.ids[row, at] >= 0]
                 found = "  ".join(str(self.ids[row, at]) for at in there)
                 table.add_row(str(row), found, "  ".join(f"{self.distances[row, at]:.4g}" for at in there))
         else:
-            table = Table(*(escape(name) for name in self.items.column_names))
+            table = _table(self.items.column_names)
             numbers = (self.ids[:_SHOWN_QUERIES] >= 0).sum()
             for result in self.items.slice(0, int(numbers)).to_pylist():
                 if result["rank"] <= _SHOWN_RESULTS:
@@ -118,6 +118,11 @@ class Results:
                 f"{rows} of {len(self.ids):,} queries, {columns} of {self.ids.shape[1]:,} results each; "
                 "-o FILE or --json gives all"
             )
+
+
+def _table(names: list[str]) -> Table:
+    """A table whose cells go on in the next line where a terminal is narrow: half a key is no use."""
+    return Table(*(Column(escape(name), overflow="fold") for name in names))
 
 
 def _shown(value: Any) -> str:

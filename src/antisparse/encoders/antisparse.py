@@ -41,6 +41,8 @@ class AntiSparseEncoder(Encoder):
     pca : int, optional
         Reduce to so many dimensions first.
     metric : {"l2", "cosine", "ip"}
+    verbose : bool
+        Show the progress of choosing h, with the time left, on standard error.
     random_state : int, RandomState or None
         Draws the frame.
     n_threads : int, optional
@@ -65,6 +67,7 @@ class AntiSparseEncoder(Encoder):
         center: bool = True,
         pca: int | None = None,
         metric: MetricName = "l2",
+        verbose: bool = False,
         random_state: int | np.random.RandomState | None = None,
         n_threads: int | None = None,
     ) -> None:
@@ -76,6 +79,7 @@ class AntiSparseEncoder(Encoder):
         self.center = center
         self.pca = pca
         self.metric = metric
+        self.verbose = verbose
         self.random_state = random_state
         self.n_threads = n_threads
 
@@ -93,6 +97,7 @@ class AntiSparseEncoder(Encoder):
         else:
             nonnegative(self.h, "h")
         choice(self.effort, "effort", EFFORTS)
+        boolean(self.verbose, "verbose")
         most = most_dimensions(self.frame, self.n_bits)
         reduction = fit_reduction(X, boolean(self.center, "center"), self.pca, most)
         frame = drawn_frame(self.frame, reduction.reduced_dimension, self.n_bits, random)
@@ -102,7 +107,8 @@ class AntiSparseEncoder(Encoder):
             if len(Y) < 20:
                 raise InputError(f"X has {len(Y)} vectors, too few to choose h by; pass a number, such as h=0.3")
             matrix = frame.matrix if isinstance(frame, BlockFrame) else frame
-            h, relative = best_h(Y, frame, matrix, h, random, thread_count(self.n_threads)), True
+            h = best_h(Y, frame, matrix, h, random, thread_count(self.n_threads), self.verbose)
+            relative = True
         sigma = float(np.linalg.norm(Y, axis=1).mean())
         symbols = SpreadSigns(frame, float(h), relative, self.effort)
         self.h_ = symbols.h

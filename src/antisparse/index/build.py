@@ -22,7 +22,7 @@ from antisparse.errors import InputError, StorageError
 from antisparse.index.item_schema import ItemSchema, pyarrow
 from antisparse.index.sources import TableSource, is_source, source_of
 from antisparse.index.state import distinct, id_array
-from antisparse.index.tables import vector_column, vector_columns, vectors_of
+from antisparse.index.tables import is_mixed, vector_column, vector_columns, vectors_of
 from antisparse.index.texts import TEXT, VECTOR, EmbeddedSource, TextModel, names_files, text_table
 from antisparse.metrics import MetricName
 
@@ -187,11 +187,11 @@ class TableToBuild:
     def of(
         cls, X: Any, vector: str | None, key: str | None, columns: Any, text: str | None, model: TextModel | None
     ) -> "TableToBuild | None":
-        """None if it is an array: a table in memory is one, unless one of its columns is named."""
+        """None if it is an array: a table in memory is one, if it holds numbers alone and no column is named."""
         optional_name(text, "text")
         if model is not None and vector is None and not isinstance(X, str):
             X, text, columns = _texts_without_table(X, text, key, columns)
-        if vector is key is columns is text is None and not is_source(X):
+        if vector is key is columns is text is None and not is_source(X) and not is_mixed(X):
             return None
         table = source_of(X, "X")
         if text is not None:

@@ -16,7 +16,7 @@ from antisparse.index.items import Table
 from antisparse.index.manifest import ModelEntry
 from antisparse.index.sources import TableSource, is_source, source_of
 from antisparse.index.state import id_array
-from antisparse.index.tables import is_table, vector_column, vectors_of
+from antisparse.index.tables import is_mixed, is_table, vector_column, vectors_of
 from antisparse.index.texts import BATCH as TEXTS
 from antisparse.index.texts import VECTOR, TextModel, column_texts, is_embedded, names_files, needed, text_table
 from antisparse.scan.columns import Ids
@@ -140,7 +140,7 @@ class Incoming:
 
     def _part(self, X: Any, ids: Ids | None, items: Any, first_row: int) -> Part:
         X, items = self._as_table(X, items)
-        if is_table(X) and (self.schema is not None or self._text is not None):
+        if is_mixed(X) or (is_table(X) and (self.schema is not None or self._text is not None)):
             X, own = self._split(X)
             items = own if items is None else items
         return self.with_items(self._encode(X, first_row), ids, items)
@@ -168,7 +168,8 @@ class Incoming:
     def replacement(self, X: Any, ids: Any, items: Any) -> tuple[Codes, Any, Table | None]:
         """Code rows, the ids or keys whose they are, and their items, if these are replaced, too."""
         X, items = self._as_table(X, items)
-        if is_table(X) and (self._text is not None or (self.schema is not None and items is None and ids is None)):
+        alone = self.schema is not None and items is None and ids is None
+        if (is_mixed(X) and self.schema is None) or (is_table(X) and (self._text is not None or alone)):
             X, own = self._split(X)
             items = own if items is None else items
         rows, table = self._encode(X), None

@@ -83,9 +83,9 @@ class Index(Reader):
         ----------
         X : array of shape (n, d), iterator of such arrays, table, or sequence of texts
             May be memory-mapped. Of an iterator the first `train` vectors are learned from. A table is one of Arrow,
-            pandas or polars, a `pyarrow.dataset`, a reader of record batches, or files of tables: a path, several, a
-            folder, a glob, an address such as "s3://...". Files are read a batch at a time. Texts need a `model`, and
-            are kept as the column "text".
+            pandas or polars, an iterator of such (then name a column: `vector`, say), a `pyarrow.dataset`, a reader of
+            record batches, or files of tables: a path, several, a folder, a glob, an address such as "s3://...". Files
+            are read a batch at a time. Texts need a `model`, and are kept as the column "text".
         n_bytes : int
             All that is stored of a vector but its id.
         path : path, optional

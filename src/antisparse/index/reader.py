@@ -201,4 +201,6 @@ class Reader:
 
 
 def _probes(probes: Probes) -> int | None:
-    return None if isinstance(probes, str) and probes == "all" else probes
+    if isinstance(probes, str) and probes != "all":
+        raise InputTypeError(f"probes must be 'all' or a number of cells, not {shown(probes)}")
+    return None if isinstance(probes, str) else probes

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -100,12 +101,29 @@ def source_of(value: Any, name: str) -> TableSource:
     """A table as something to be read by batches."""
     if isinstance(value, str | os.PathLike | list | tuple) and is_source(value):
         return _of_data_set(_data_set(value, name), called(value))
+    if isinstance(value, Iterator) and not is_source(value):
+        return _of_parts(value, name)
     if not is_source(value):
         table = table_of(value, name)
         return TableSource(name, table.schema, table.num_rows, lambda columns: iter(table.select(columns).to_batches()))
     if hasattr(value, "read_next_batch"):
         return TableSource(name, value.schema, None, lambda columns: (batch.select(columns) for batch in value))
     return _of_data_set(value, name)
+
+
+def _of_parts(parts: Iterator[Any], name: str) -> TableSource:
+    """Tables that come one after the other, all with the columns of the first."""
+    first = next(parts, None)
+    if first is None:
+        raise InputError(f"{name} has no rows; an index is learned from vectors")
+    schema = table_of(first, name).schema
+
+    def read(columns: list[str]) -> Iterator[Any]:
+        for part in chain([first], parts):
+            kinds = pyarrow().schema([schema.field(column) for column in columns])
+            yield from table_of(part, name).select(columns).cast(kinds).to_batches()
+
+    return TableSource(name, schema, None, read)
 
 
 def _of_data_set(data_set: Any, name: str) -> TableSource:

@@ -232,7 +232,9 @@ def id_array(value: Any, name: str) -> Ids:
     if len(array) == 0:
         return np.zeros(0, np.int64)
     if array.dtype.kind not in "iu":
-        raise InputTypeError(f"{name} has dtype {array.dtype}; ids are integers")
+        raise InputTypeError(
+            f"{name} has dtype {array.dtype}; ids are integers, unless the index has keys: build it with key="
+        )
     if (array < 0).any() or (array >= MOST_ID).any():
         raise InputError(f"{name} has entries out of range; ids are not negative and below 2^63 - 1")
     return array.astype(np.int64)

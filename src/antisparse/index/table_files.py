@@ -229,7 +229,8 @@ def _files(value: Any, name: str) -> list[Path]:
         try:
             regular = stat.S_ISREG(os.stat(file).st_mode)
         except OSError:
-            raise MissingFileError(f"{name} = {shown(str(file))}: there is no such file") from None
+            text = "" if file.suffix.lower() in FORMATS else "; texts need model=, which makes vectors of them"
+            raise MissingFileError(f"{name} = {shown(str(file))}: there is no such file{text}") from None
         if not regular:
             raise InputTypeError(f"{name} = {shown(str(file))} is not a regular file")
     return found

@@ -24,6 +24,19 @@ def is_table(value: Any) -> bool:
     return package_of(value) in ("pandas", "polars") and type(value).__name__ == "DataFrame"
 
 
+def is_mixed(value: Any) -> bool:
+    """Whether it is a table in memory whose columns are not numbers alone, so that it is no array by itself."""
+    if not is_table(value) or isinstance(value, dict):
+        return isinstance(value, dict)
+    if package_of(value) == "pandas":
+        kinds = [getattr(dtype, "kind", "O") in "biuf" for dtype in value.dtypes]
+    elif package_of(value) == "polars":
+        kinds = [type(dtype).__name__ not in ("List", "Array", "String") for dtype in value.dtypes]
+    else:
+        kinds = [not _holds_vectors(kind) and "string" not in str(kind) for kind in value.schema.types]
+    return len(kinds) > 1 and not all(kinds)
+
+
 def vector_column(schema: Any, name: str | None) -> str:
     """The column of vectors: the one that is named, or the only one that can be."""
     if name is not None:

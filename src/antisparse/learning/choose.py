@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from antisparse._arrays import Float64Array
+from antisparse._progress import track
 from antisparse.codec.queries import Method
 from antisparse.codes import unpack
 from antisparse.evaluation import exact_neighbors
@@ -19,7 +20,13 @@ _DEPTHS = (1, 2, 5, 10, 20, 50)  # recall@R is averaged over these
 
 
 def best_h(
-    Y: Float64Array, frame: Any, matrix: Float64Array, method: Method, random: np.random.RandomState, threads: int
+    Y: Float64Array,
+    frame: Any,
+    matrix: Float64Array,
+    method: Method,
+    random: np.random.RandomState,
+    threads: int,
+    progress: bool = False,
 ) -> float:
     """The relative h whose codes, in the frame given, find true neighbours best among the training vectors Y.
 
@@ -33,7 +40,7 @@ def best_h(
     solver = SpreadSolver(frame)
     projected = (queries @ matrix).astype(np.float32)
     scores = []
-    for h in H_GRID:
+    for h in track(H_GRID, "choosing h", progress):
         signs, asked = (
             unpack(solver.bits(part, h, dtype=np.float32, n_threads=threads), matrix.shape[1]).astype(np.float32)
             for part in (base, queries)
