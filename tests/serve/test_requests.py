@@ -1,5 +1,6 @@
 """Whatever the routes are sent is answered, changes among them; and an index that another takes the place of."""
 
+import asyncio
 import copy
 import json
 import os
@@ -15,6 +16,7 @@ import zoo
 from models import POOL, Model
 
 from antisparse import Index
+from antisparse.serve.batching import Batcher, Gather
 
 REQUESTS = int(os.environ.get("ANTISPARSE_REQUESTS", "10000")) // 5
 STRANGE: list[Any] = [None, True, 0, -1, 1, 2**31, 2**63 - 1, 2**63, 10**30, 1.5, 1e308, 5e-324, "", "x", "\0", "\ud800"]
@@ -134,3 +136,19 @@ def test_an_index_that_another_takes_the_place_of(tmp_path: Path, serving: Any) 
             for thread in threads:
                 thread.join()
     assert not refused and set(answers) == known
+
+
+def test_searches_of_other_dimensions_share_no_scan() -> None:
+    """Those that were meant for the index before and those for the one that took its place."""
+
+    async def search(gather: Gather, what: Any) -> Any:
+        Q = gather()
+        return Q.shape, Q[:, 0], Q[:, 1]
+
+    async def ask() -> Any:
+        batcher = Batcher(0.01, lambda: True, search)
+        return await asyncio.gather(*(batcher.ask(np.full((2, width), width), "what") for width in (3, 4, 3)))
+
+    for width, (shape, first, second) in zip((3, 4, 3), asyncio.run(ask()), strict=True):
+        assert shape == ((4, 3) if width == 3 else (2, 4))
+        assert first.tolist() == second.tolist() == [width] * 2
