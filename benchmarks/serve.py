@@ -152,8 +152,8 @@ def main() -> None:
             after = memory(served.process.pid)
         count, failed = (sum(part[name] for part in parts) for name in ("requests", "failed"))
         print(
-            f"{arguments.clients} clients for {minute:.0f} s and on: {count:,} requests, {failed} failed; memory before "
-            f"and after: {before} MB, {after} MB"
+            f"{arguments.clients} clients for {minute:.0f} s and on: {count:,} requests, {failed} failed; memory "
+            f"before and after: {before} MB, {after} MB"
         )
     write_json(arguments.json, {"ways": lines, "memory_mb": [before, after], "requests": count, "failed": failed})
 
