@@ -79,6 +79,7 @@ def test_whatever_the_routes_are_sent(tmp_path: Path, serving: Any) -> None:
         serving(tmp_path / "index", "--quiet", "--write", "--body-bytes", "300000") as served,
         httpx.Client(base_url=served.url, timeout=60) as client,
     ):
+        about = client.get("/openapi.json").json()["paths"]
         for turn in range(REQUESTS):
             if turn % 10 == 0:
                 name = "".join(f"%{byte:02x}" for byte in random.integers(256, size=random.integers(1, 12)))
@@ -93,6 +94,10 @@ def test_whatever_the_routes_are_sent(tmp_path: Path, serving: Any) -> None:
             statuses.setdefault(route, set()).add(answer.status_code)
             assert answer.status_code in (200, 400, 404), (turn, route, answer.request.content[:500], answer.text)
             assert answer.status_code == 200 or set(answer.json()) == {"error"}
+            if answer.status_code == 200 and route != "/items/":
+                promised = about[route]["get" if route == "/explore/items" else "post"]["responses"]["200"]
+                wanted = promised["content"]["application/json"]
+                assert set(wanted["schema"]["required"]) <= set(answer.json()) == set(wanted["example"]), route
         assert served.process.poll() is None
         assert not [line for line in served.said if "Traceback" in line]
     found = {route: found for route, found in statuses.items() if route != "/items/"}
