@@ -3,9 +3,9 @@
     python benchmarks/serve.py [--seconds 10] [--clients 64] [--json FILE] | --smoke
 
 `antisparse serve` runs in a process of its own, asked by clients of this one over loopback: a query a request, and 100,
-as .npy. 200,000 random vectors of 128 dimensions in 16 bytes, k = 10, one search at a time (--searches 1). Then one
-client after the other, so that nothing waits, and the memory of the service before and after many requests. Every
-answer is looked at; whatever is not 200 is counted.
+as .npy. 200,000 random vectors of 128 dimensions in 16 bytes, k = 10, one search at a time (--searches 1). Then all
+clients for a minute and 100,000 requests more, and the memory of the service before and after. Every answer is looked
+at; whatever is not 200 is counted.
 """
 
 import asyncio
@@ -146,11 +146,16 @@ def main() -> None:
             asked = [request(random.standard_normal((1, 128)).astype(np.float32)) for _ in range(100)]
             load(served.port, asked, arguments.clients, 1e9, 20)
             before = memory(served.process.pid)
-            many = 1000 if arguments.smoke else 100_000
-            load(served.port, asked, arguments.clients, 1e9, many // arguments.clients)
+            minute, many = (1.0, 1000) if arguments.smoke else (60.0, 100_000)
+            ends = ((minute, 10**9), (1e9, -(-many // arguments.clients)))
+            parts = [load(served.port, asked, arguments.clients, seconds, most) for seconds, most in ends]
             after = memory(served.process.pid)
-        print(f"memory before and after {many:,} requests: {before} MB, {after} MB")
-    write_json(arguments.json, {"ways": lines, "memory_mb": [before, after], "requests": many})
+        count, failed = (sum(part[name] for part in parts) for name in ("requests", "failed"))
+        print(
+            f"{arguments.clients} clients for {minute:.0f} s and on: {count:,} requests, {failed} failed; memory "
+            f"before and after: {before} MB, {after} MB"
+        )
+    write_json(arguments.json, {"ways": lines, "memory_mb": [before, after], "requests": count, "failed": failed})
 
 
 if __name__ == "__main__":

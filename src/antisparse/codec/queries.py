@@ -11,7 +11,7 @@ import numpy.typing as npt
 from antisparse._arrays import Float64Array
 from antisparse._core import QueryTables, TableMaker, project, round_rows, sign_tables
 from antisparse.codec.codec import Codec
-from antisparse.codec.scale import FixedLength
+from antisparse.codec.scale import FixedLength, ScaleByte
 from antisparse.codec.symbols import NO_SIGNS
 from antisparse.errors import FormatError, InputError, UnsupportedError
 
@@ -89,16 +89,15 @@ class QueryTabler:
 
     def _differing(self, Q: npt.NDArray[Any], threads: int) -> npt.NDArray[np.int32]:
         """Tables of the number of bits that differ from the query's own code; only the bits of symbols count."""
-        layout, reduction = self._codec.layout, self._codec.reduction
-        rows = np.concatenate(
-            [
-                self._codec.encode_reduced(reduction.reduce(Q[at : at + 4096], threads), threads)
-                for at in range(0, max(len(Q), 1), 4096)
-            ]
-        )
-        symbols = layout.symbols(rows)
-        nibbles = np.stack([symbols >> 4, symbols & 15], axis=2).reshape(len(rows), 2 * symbols.shape[1])
-        tables = np.zeros((len(rows), self._nibbles, 16), np.int32)
+        codec, layout = self._codec, self._codec.layout
+        scaled = isinstance(codec.scale, ScaleByte)
+        found = [
+            codec.symbols.find(codec.reduction.reduce(Q[at : at + 4096], threads), threads, scaled).symbols
+            for at in range(0, max(len(Q), 1), 4096)
+        ]
+        symbols = found[0] if len(found) == 1 else np.concatenate(found)
+        nibbles = np.stack([symbols >> 4, symbols & 15], axis=2).reshape(len(symbols), 2 * symbols.shape[1])
+        tables = np.zeros((len(symbols), self._nibbles, 16), np.int32)
         count = -(-layout.symbol_bits // 4)
         tables[:, :count] = _DIFFERING[nibbles[:, :count]]
         return tables

@@ -119,10 +119,15 @@ def _counted(claims: list[Claim]) -> str:
     return f"Of {len(claims)} claims, {listed}." if len(claims) > 1 else f"Of one claim, {listed}."
 
 
+def _together(measured: str) -> str:
+    """What was measured, its signs of error never at the end of a line."""
+    return measured.replace(" ± ", "&nbsp;±&nbsp;")
+
+
 def _page(studies: list[Study], pictures: dict[str, bytes], claims: list[Claim], about: dict[str, Any]) -> str:
     text = html.escape
     rows = "".join(
-        f"<tr><td>{text(c.statement)}</td><td>{text(c.rule)}</td><td>{text(c.measured)}</td>"
+        f"<tr><td>{text(c.statement)}</td><td>{text(c.rule)}</td><td>{_together(text(c.measured))}</td>"
         f'<td class="verdict {c.verdict.replace(" ", "-")}">{c.verdict}</td></tr>\n'
         for c in claims
     )

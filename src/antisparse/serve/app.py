@@ -247,7 +247,7 @@ def create_app(
         if not write:
             raise _RefusedError(403, "read_only", "this service is read only; start it with --write")
 
-    @route("/add", "POST", "write", openapi_extra=_body(AddBody), responses=pages.CHANGED)
+    @route("/add", "POST", "write", openapi_extra=_body(AddBody), responses=pages.ADDED)
     async def add(request: Request, service: Service) -> Response:
         """Add vectors, and their items where the index keeps any. They are on the disk when it answers."""
         check_writes()
@@ -258,7 +258,7 @@ def create_app(
         )
         return JSONResponse({"ids": done.tolist(), "generation": service.present.generation})
 
-    @route("/update", "POST", "write", openapi_extra=_body(AddBody), responses=pages.CHANGED)
+    @route("/update", "POST", "write", openapi_extra=_body(AddBody), responses=pages.UPDATED)
     async def update(request: Request, service: Service) -> Response:
         """Replace vectors, and their items where these are given."""
         check_writes()
@@ -269,7 +269,7 @@ def create_app(
         )
         return JSONResponse({"updated": len(given.vectors), "generation": service.present.generation})
 
-    @route("/remove", "POST", "write", openapi_extra=_body(RemoveBody), responses=pages.CHANGED)
+    @route("/remove", "POST", "write", openapi_extra=_body(RemoveBody), responses=pages.REMOVED)
     async def remove(request: Request, service: Service) -> Response:
         """Remove vectors, all of them or, if one is not there, none."""
         check_writes()

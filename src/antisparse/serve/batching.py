@@ -53,7 +53,7 @@ class Batcher:
         if not self._seconds or len(Q) > _MOST // 2:
             answer: Answer = await self._search(lambda: Q, what)
             return answer
-        key = (what, Q.dtype.str)
+        key = (what, Q.dtype.str, Q.shape[1])  # the last, since another index may just have taken the place
         batch = self._open.get(key)
         if batch is None or batch.count + len(Q) > _MOST:
             batch = self._open[key] = _Batch()

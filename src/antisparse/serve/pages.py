@@ -52,7 +52,9 @@ EXPLORED = _answer(
     columns=_OBJECT,
     items=_OBJECT,
 )
-CHANGED = _answer({"ids": [1000, 1001], "generation": 4}, generation=_NUMBER)
+ADDED = _answer({"ids": [1000, 1001], "generation": 4}, ids=_LIST, generation=_NUMBER)
+UPDATED = _answer({"updated": 2, "generation": 5}, updated=_NUMBER, generation=_NUMBER)
+REMOVED = _answer({"removed": 2, "generation": 6}, removed=_NUMBER, generation=_NUMBER)
 METRICS: dict[int | str, dict[str, Any]] = {
     200: {"description": "Counters.", "content": {"text/plain": {"schema": {"type": "string"}}}},
     **_ERRORS,

@@ -172,7 +172,8 @@ class Service:
         def deed() -> Any:
             present = self.present
             given: Any = {"method": what.method, "probes": what.probes, "shortlist": what.shortlist}
-            return present, *present.search(queries[0], what.k, filter=allowed, **given)
+            with renamed(Q="vectors"):
+                return present, *present.search(queries[0], what.k, filter=allowed, **given)
 
         return await self.in_turn(deed, lambda: queries.append(gather()))
 
@@ -185,7 +186,8 @@ class Service:
         def deed() -> Found:
             present = self.present
             given: Any = {"method": asked.method, "probes": asked.probes, "filter": asked.filter}
-            limits, distances, ids = present.range_search(Q, asked.radius, **given)
+            with renamed(Q="vectors"):
+                limits, distances, ids = present.range_search(Q, asked.radius, **given)
             return Found(present, distances, ids, limits)
 
         found = await self.in_turn(deed)
