@@ -33,10 +33,9 @@ def strings(d: int, cells: int, slow: bool) -> list[tuple[str, int]]:
     """Factory strings for d dimensions, and the bytes of the codes that take their place."""
     n_bytes = d // 8
     product = f"PQ{n_bytes}x8"
-    names = ["Flat", "SQ8", "SQ4", product, f"PQ{2 * n_bytes}x4fs", f"ITQ{8 * n_bytes},LSH"]
+    names = [product, f"PQ{2 * n_bytes}x4fs", f"ITQ{8 * n_bytes},LSH", "RaBitQ1", f"IVF{cells},{product}"]
     names += [f"OPQ{n_bytes},{product}"] * slow
-    same = [(name, d // 2 if name in ("Flat", "SQ8", "SQ4") else n_bytes) for name in names]
-    return [*same, ("RaBitQ1", n_bytes + 8), (f"IVF{cells},{product}", n_bytes)]
+    return [(name, n_bytes) for name in names] + [(name, d // 2) for name in ("SQ4", "SQ8", "Flat")]
 
 
 def theirs(name: str, data: Dataset) -> Row:
