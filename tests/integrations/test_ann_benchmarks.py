@@ -114,7 +114,9 @@ def run(constructor, arguments, query_groups, path, batch):
 
 
 def test_all_definitions_are_made() -> None:
-    made = [(str(constructor(*arguments)), len(queries)) for constructor, arguments, queries in definitions("euclidean")]
+    made = [
+        (str(constructor(*arguments)), len(queries)) for constructor, arguments, queries in definitions("euclidean")
+    ]
     assert len(made) == len(set(made)) == 9  # bits, and bits times cells
     assert {count for _, count in made} == {6, 24}
     assert made[0] == ("Antisparse(bits=1, cells=1, probes=all)", 6)
