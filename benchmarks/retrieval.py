@@ -3,10 +3,10 @@
     python benchmarks/retrieval.py FOLDER --model MODEL [--bytes 16 32 48] [--mteb] [--json FILE] | --smoke
 
 The folder holds glosses of WordNet as base_texts.json (and query_texts.json), such as ``moving very fast; "fleet of
-foot"``. What is asked is an example of a gloss, and what is to be found is its definition, among the definitions of all
-glosses that have one. The model is of sentence-transformers (a name, or a folder); its vectors are kept in out/retrieval. The
-other methods are sentence-transformers' own: `quantize_embeddings`, and for bits `semantic_search_faiss`, which needs
-faiss-cpu; bytes are made floats again and searched exactly.
+foot"``. What is asked is an example of a gloss, and what is to be found is its definition, among the definitions of
+all glosses that have one. The model is one of sentence-transformers (a name, or a folder); its vectors are kept in
+out/retrieval. The other methods are sentence-transformers' own: `quantize_embeddings`, and for bits
+`semantic_search_faiss`, which needs faiss-cpu; bytes are made floats again and searched exactly.
 Codes and the ranges of int8 are learned from the definitions. `--mteb` has mteb score the same task, as one of its own.
 `--smoke` takes random vectors, and passes over what is not installed.
 """
@@ -16,6 +16,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ Results = list[list[dict[str, Any]]]
 K, MULTIPLIER = 10, 4  # results, and candidates for each that are rescored
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Task:
     """Documents, queries, the one document that answers each query, and the vectors of both."""
 
@@ -155,7 +156,7 @@ def measure(task: Task, sizes: list[int], with_mteb: bool) -> dict[str, Any]:
         methods |= peers(task)
     else:
         print("int8 and binary are passed over: sentence-transformers and faiss-cpu are not installed")
-    methods |= {f"antisparse, {size}": (size, lambda size=size: by_codes(task, size)) for size in sizes}
+    methods |= {f"antisparse, {size}": (size, partial(by_codes, task, size)) for size in sizes}
     mteb_scores = through_mteb(task, sizes) if with_mteb else {}
     print(f"{len(task.documents):,} documents, {len(task.queries):,} queries, {task.vectors.shape[1]} dimensions\n")
     print(f"| method | bytes | nDCG@10 | of float | standard error |{' by mteb |' if with_mteb else ''}")

@@ -87,7 +87,7 @@ def test_texts_are_found_and_found_again_on_disk(tmp_path: Path) -> None:
     with SearchIndex.open(tmp_path / "i", Letters()).index as again:
         assert len(again) == len(TITLES)
     assert SearchIndex.open(tmp_path / "i", Letters(), read_only=True).search(asked, 3) == found
-    with pytest.raises(InputTypeError, match="^queries"):
+    with pytest.raises(InputTypeError, match=r"^queries"):
         index.search(3)
 
 

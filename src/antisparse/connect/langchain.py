@@ -234,6 +234,7 @@ class AntisparseVectorStore(VectorStore):  # type: ignore[misc]
         kwargs
             More of `Index.search`: ``probes``, ``shortlist``, ``n_threads``, ...
         """
+        allowed: str | list[Any] | None
         if isinstance(filter, str | Mapping) or filter is None:
             allowed = self._expression(filter)
         elif callable(filter):
