@@ -18,7 +18,7 @@ from antisparse.scan.code_base import CodeBase
 from antisparse.scan.columns import Ids
 
 Mode = Literal["distance", "connectivity"]
-METRICS: dict[str, MetricName] = {"euclidean": "l2", "cosine": "cosine"}
+_METRICS: dict[str, MetricName] = {"euclidean": "l2", "cosine": "cosine"}
 
 
 class CodeNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -94,7 +94,7 @@ class CodeNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """Learn codes from vectors (n, d), and keep those of all of them."""
         choice(self.mode, "mode", ("distance", "connectivity"))
         integer(self.n_neighbors, "n_neighbors", 1)
-        metric = METRICS[choice(self.metric, "metric", METRICS)]
+        metric = _METRICS[choice(self.metric, "metric", _METRICS)]
         encoder = LearnedEncoder(
             self.n_bytes, metric=metric, effort=self.effort, random_state=self.random_state, n_threads=self.n_threads
         ).fit(X)
