@@ -12,7 +12,7 @@ from ..base.module import BaseANN
 METRICS: dict[str, Literal["l2", "cosine"]] = {"euclidean": "l2", "angular": "cosine"}
 
 
-class Antisparse(BaseANN):  # type: ignore[misc]
+class Antisparse(BaseANN):
     """An index of codes, of so many bits a dimension.
 
     Parameters

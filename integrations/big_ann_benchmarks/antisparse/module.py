@@ -17,7 +17,7 @@ BLOCK = 100_000  # vectors that are read at once, and learned from
 SHARDS = 50  # places of a large set that learning vectors are read from
 
 
-class Antisparse(BaseANN):  # type: ignore[misc]
+class Antisparse(BaseANN):
     """An index of codes.
 
     Parameters
@@ -85,7 +85,7 @@ class Antisparse(BaseANN):  # type: ignore[misc]
 
     def get_results(self) -> npt.NDArray[np.int64]:
         """The ids of `query` (n_queries, k)."""
-        return self.res  # type: ignore[no-any-return]
+        return self.res
 
     def range_query(self, X: Any, radius: float) -> None:
         """All within a squared Euclidean distance of each query."""
@@ -95,7 +95,7 @@ class Antisparse(BaseANN):  # type: ignore[misc]
 
     def get_range_results(self) -> tuple[Any, Any, Any]:
         """The limits, distances and ids of `range_query`."""
-        return self.res  # type: ignore[no-any-return]
+        return self.res
 
     def get_additional(self) -> dict[str, Any]:
         """What is stored with the results."""
