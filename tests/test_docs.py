@@ -70,6 +70,7 @@ PREPARED: dict[str, Callable[[], dict[str, Any]]] = {
         "antisparse.index.index",
         "antisparse.scan.code_base",
         "antisparse.datasets.named",
+        "antisparse.connect.sklearn",
     ],
 )
 def test_docstring_examples(name: str) -> None:
