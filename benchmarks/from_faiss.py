@@ -43,7 +43,8 @@ def theirs(name: str, data: Dataset) -> Row:
     base, learn = (np.asarray(X, np.float32) for X in (data.base, data.learn))
     index, size = make_peer(name, base.shape[1])
     if name.startswith("IVF"):
-        faiss.extract_index_ivf(index).nprobe = PROBES
+        cells = faiss.extract_index_ivf(index)
+        cells.nprobe, size = PROBES, cells.code_size  # without the number of the cell
     start = process_time()
     index.train(learn)
     trained = process_time()

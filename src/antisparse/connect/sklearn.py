@@ -112,7 +112,7 @@ class CodeNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return self
 
     def transform(self, X: Any) -> csr_matrix:
-        """The graph (n, n_samples_fit_) of the vectors (n, d): rows sorted by distance, zeros explicit."""
+        """The graph, ``(n, n_samples_fit_)``, of the vectors (n, d): rows sorted by distance, zeros explicit."""
         check_is_fitted(self)
         mode = choice(self.mode, "mode", ("distance", "connectivity"))
         more = int(mode == "distance")
@@ -131,7 +131,7 @@ class CodeNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def kneighbors_graph(
         self, X: Any = None, n_neighbors: int | None = None, mode: Mode = "connectivity"
     ) -> csr_matrix:
-        """The same as a sparse matrix (n, n_samples_fit_), of ones or of distances."""
+        """The same as a sparse matrix, ``(n, n_samples_fit_)``, of ones or of distances."""
         check_is_fitted(self)
         return self._graph(X, n_neighbors, choice(mode, "mode", ("distance", "connectivity")))
 
