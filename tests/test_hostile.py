@@ -31,6 +31,7 @@ from antisparse.cluster import build
 from antisparse.connect import mteb as for_mteb
 from antisparse.connect import sentence_transformers as for_texts
 from antisparse.connect.faiss import add_faiss, reduced_faiss, to_faiss
+from antisparse.connect.sklearn import CodeNeighborsTransformer
 from antisparse.errors import AntisparseError
 from antisparse.index import commit, stage
 from antisparse.serve import Limits, Tokens
@@ -42,6 +43,7 @@ MODULES = [
     "antisparse.connect.faiss",
     "antisparse.connect.mteb",
     "antisparse.connect.sentence_transformers",
+    "antisparse.connect.sklearn",
     "antisparse.datasets",
     "antisparse.encoders",
     "antisparse.evaluation",
@@ -341,6 +343,11 @@ def learned() -> a.LearnedEncoder:
     return a.LearnedEncoder(2, effort=1, random_state=0).fit(X)
 
 
+@cache
+def neighbored() -> CodeNeighborsTransformer:
+    return CodeNeighborsTransformer(n_bytes=2, effort=1, random_state=0).fit(X)
+
+
 def _field(field: Any) -> tuple[Callable[..., Any], dict[str, Any]]:
     """The constructor of a field of a codec, and what this one was made from."""
     return type(field), {part.name: getattr(field, part.name) for part in dataclasses.fields(field)}
@@ -490,6 +497,23 @@ CALLS: dict[str, Callable[[], tuple[Callable[..., Any], dict[str, Any]]]] = {
     "add_faiss": lambda: (add_faiss, {"index": index(), "binary": None}),
     "to_faiss": lambda: (to_faiss, {"index": index()}),
     "reduced_faiss": lambda: (reduced_faiss, {"codec": _CODEC, "inner": None}),
+    "CodeNeighborsTransformer": lambda: (
+        fitted(CodeNeighborsTransformer),
+        {"mode": "distance", "n_neighbors": 3, "n_bytes": 2, "metric": "cosine", "effort": 1, "n_threads": 1, **_SEED},
+    ),
+    "CodeNeighborsTransformer.fit": lambda: (
+        CodeNeighborsTransformer(n_bytes=2, effort=1, random_state=0).fit,
+        {"X": X, "y": None},
+    ),
+    "CodeNeighborsTransformer.transform": lambda: (neighbored().transform, {"X": X}),
+    "CodeNeighborsTransformer.kneighbors": lambda: (
+        neighbored().kneighbors,
+        {"X": X, "n_neighbors": 3, "return_distance": True},
+    ),
+    "CodeNeighborsTransformer.kneighbors_graph": lambda: (
+        neighbored().kneighbors_graph,
+        {"X": X, "n_neighbors": 3, "mode": "distance"},
+    ),
     "BlockFrame": lambda: (a.BlockFrame, {"blocks": [A], "rotation": None}),
     "block_frame": lambda: (a.block_frame, {"d": 10, "m": 24, "block_size": 5, "seed": 0}),
     "gaussian_frame": lambda: (a.gaussian_frame, {"d": 10, "m": 24, "seed": 0}),
