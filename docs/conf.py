@@ -16,7 +16,14 @@ author = "the antisparse contributors"
 copyright = author
 version = release = antisparse.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["examples"]  # the gallery has them
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 nitpicky = False
 
@@ -29,6 +36,15 @@ autosummary_ignore_module_all = False
 autodoc_typehints = "none"  # the sections of the docstrings have them, with shapes
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
+
+sphinx_gallery_conf = {  # scripts that draw, run at every build if they changed
+    "examples_dirs": "examples",
+    "gallery_dirs": "gallery",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "write_computation_times": False,
+    "show_signature": False,
+}
 
 templates_path = ["_templates"]
 

@@ -13,9 +13,9 @@ from matplotlib import pyplot
 from antisparse.cli import main
 
 DOCS = Path(__file__).parent.parent / "docs"
-BLOCK = re.compile(r"^```(python|console|)\n(.*?)^```\n+", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```\n+", re.DOTALL | re.MULTILINE)
 NUMBER = re.compile(r"(\d[\d,.]*) *")
-SESSIONS = ["tables.md", *(f"tutorials/{name}.md" for name in ("texts_to_answers", "image_descriptors", "ten_million"))]
+SESSIONS = ["tables.md", *(f"tutorials/{name}.md" for name in ("texts_to_answers", "image_descriptors", "ten_million", "paper_in_pictures"))]
 # What the tests put in the place of a line, as the page says.
 SMALLER = {"tutorials/ten_million.md": ("N, CELLS = 10_000_000, 1024", "N, CELLS = 20_000, 16")}
 
@@ -31,7 +31,7 @@ def steps(page: str) -> list[tuple[str, str, str | None]]:
         elif kind == "console":
             commands = (command.partition("\n") for command in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:])
             found += [(kind, words, shown) for words, _, shown in commands]
-        else:
+        elif kind == "":
             assert match.start() == end and found[-1][0] == "python", "what is printed stands right below its block"
             found[-1] = (*found[-1][:2], text)
         end = match.end()
