@@ -101,6 +101,7 @@ stubs: $(VENV)/with-lint  ## regenerate src/antisparse/_core.pyi from the native
 
 # Warnings are errors. No network is needed; the checks of the built pages are tests/site.
 docs: $(VENV)/with-docs  ## the site in out/site, its links, headings, pictures, contrast and reference checked (a minute)
+	rm -rf out/site docs/api/modules
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs out/site
 	ANTISPARSE_SITE=$(CURDIR)/out/site $(BIN)/python -m pytest -q tests/site
 	@echo "the site: out/site/index.html"
