@@ -96,6 +96,7 @@ def run(smoke: bool, data: list[str]) -> Entry:
     """Run the benchmarks, one after the other; their ratios with all that a reader must know of them."""
     ratios: dict[str, float] = {}
     numbers: Numbers = {}
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     with tempfile.TemporaryDirectory() as folder:
         for name, ratios_of in BENCHMARKS.items():
@@ -111,6 +112,7 @@ def run(smoke: bool, data: list[str]) -> Entry:
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": commit(),
         "size": "small" if smoke else "full",
+        "load": load,
         "machine": machine() | {"instructions": numbers["isa"]},
         "versions": numbers["versions"] | {"faiss": numbers["faiss"], "python": numbers["python"]},
         "ratios": ratios,
@@ -148,7 +150,7 @@ def listed(kept: list[Entry]) -> str:
         last = [entry for entry in kept if entry["size"] == size][-4:]
         if not last:
             continue
-        heads = [f"{entry['date'][:10]}<br>`{entry['commit']}`" for entry in last]
+        heads = [f"{entry['date'][:10]}<br>`{entry['commit']}`<br>load {entry['load'] or 0:.0f}" for entry in last]
         text += f"\n## {'Full sizes' if size == 'full' else 'Small sizes'}\n\n"
         text += f"| ratio to | {' | '.join(heads)} |\n|---|{'---:|' * len(last)}\n"
         for name in dict.fromkeys(name for entry in last for name in entry["ratios"]):
