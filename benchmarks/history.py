@@ -184,6 +184,8 @@ def plot(kept: list[Entry], path: Path) -> None:
                 ax.plot(*zip(*points, strict=True), style, label=f"{name} ({size})")
         ax.axhline(1, color="#888888", lw=1)
         ax.set(title=group, yscale="log", ylabel="times the peer", xlim=(-0.5, len(kept) - 0.5))
+        ax.yaxis.set_major_formatter("{x:g}")
+        ax.yaxis.set_minor_formatter("{x:g}")
         ax.set_xticks(range(len(kept)), labels)
         ax.grid(True, color="#dddddd")
         ax.legend(frameon=False, fontsize="x-small", loc="center left", bbox_to_anchor=(1, 0.5))
