@@ -15,7 +15,8 @@ from antisparse.cli import main
 DOCS = Path(__file__).parent.parent / "docs"
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```\n+", re.DOTALL | re.MULTILINE)
 NUMBER = re.compile(r"(\d[\d,.]*) *")
-SESSIONS = ["tables.md", *(f"tutorials/{name}.md" for name in ("texts_to_answers", "image_descriptors", "ten_million", "paper_in_pictures"))]
+TUTORIALS = ("texts_to_answers", "image_descriptors", "ten_million", "paper_in_pictures")
+SESSIONS = ["tables.md", *(f"tutorials/{name}.md" for name in TUTORIALS)]
 # What the tests put in the place of a line, as the page says.
 SMALLER = {"tutorials/ten_million.md": ("N, CELLS = 10_000_000, 1024", "N, CELLS = 20_000, 16")}
 

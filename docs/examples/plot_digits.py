@@ -2,8 +2,8 @@
 A map of digits, from their codes
 =================================
 
-scikit-learn's t-SNE takes neighbours that something else has found. Here they are found from 16 bytes a picture, beside those from the
-256 bytes that the floats take.
+scikit-learn's t-SNE takes neighbours that something else has found. Here they are found from 16 bytes a picture,
+beside those from the 256 bytes that the floats take.
 """
 
 # %%
@@ -36,5 +36,5 @@ for panel, (name, graph) in zip(panels, graphs.items(), strict=True):
 pyplot.show()
 
 # %%
-# The clusters are the same. t-SNE asks for three times the perplexity of neighbours, and one more. What else takes such a
-# graph, and how well a classifier does on it, is on the page on scikit-learn.
+# The clusters are the same. t-SNE asks for three times the perplexity of neighbours, and one more. What else takes
+# such a graph, and how well a classifier does on it, is on the page on scikit-learn.

@@ -2,13 +2,14 @@
 Three searches, and how much more bits find
 ===========================================
 
-Codes of signs can be searched in three ways: bits against bits (NN_b, Hamming distance), the real numbers of the query
-against bits (NN_a), and the query against the vectors that the codes rebuild (NN_e). This is Figure 1 of the paper, small.
+Codes of signs can be searched in three ways: bits against bits (NN_b, Hamming distance), the real numbers of the
+query against bits (NN_a), and the query against the vectors that the codes rebuild (NN_e). This is Figure 1 of the
+paper, small.
 """
 
 # %%
-# The set is the paper's: points drawn uniformly on a sphere of 16 dimensions. A query's true nearest neighbour is found if it
-# is among the first ten results (1@10).
+# The set is the paper's: points drawn uniformly on a sphere of 16 dimensions. A query's true nearest neighbour is
+# found if it is among the first ten results (1@10).
 from matplotlib import pyplot
 
 from antisparse import AntiSparseEncoder, CodeBase, LSHEncoder, datasets
@@ -46,5 +47,6 @@ axes.legend(frameon=False)
 pyplot.show()
 
 # %%
-# With as many bits as dimensions anti-sparse codes and LSH are the same. With more, the frame has room, and spreading pays. The
-# search by what codes rebuild finds most, from the same bits. ``antisparse paper`` runs the experiment at its full size.
+# With as many bits as dimensions anti-sparse codes and LSH are the same. With more, the frame has room, and
+# spreading pays. The search by what codes rebuild finds most, from the same bits. ``antisparse paper`` runs the
+# experiment at its full size.

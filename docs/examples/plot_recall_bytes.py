@@ -2,13 +2,13 @@
 Recall against bytes
 ====================
 
-How many bytes a vector should have is the one thing to choose. This picture shows what each finds, on sentences that are on every
-machine which has this library.
+How many bytes a vector should have is the one thing to choose. This picture shows what each finds, on sentences
+that are on every machine which has this library.
 """
 
 # %%
-# The vectors have 128 dimensions, 512 bytes as floats. Two measures: the true nearest neighbour is among the first ten results
-# (1@10), and the share of the ten true nearest that are among the first ten (10@10).
+# The vectors have 128 dimensions, 512 bytes as floats. Two measures: the true nearest neighbour is among the first
+# ten results (1@10), and the share of the ten true nearest that are among the first ten (10@10).
 from matplotlib import pyplot
 
 from antisparse import Index, datasets

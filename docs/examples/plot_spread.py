@@ -10,8 +10,9 @@ Of all x with A x close to y, the spread representation is the one whose largest
 # The solution path
 # -----------------
 #
-# A frame of 48 columns in 16 dimensions has room to write y in many ways. From the left, h falls: the largest entry grows
-# (the envelope), and entries stick to plus or minus the largest, or come free again. Every mark is such an event.
+# A frame of 48 columns in 16 dimensions has room to write y in many ways. From right to left h falls: the largest
+# entry grows (the envelope), and entries stick to plus or minus the largest, or come free again. Every mark is such
+# an event.
 import numpy as np
 from matplotlib import pyplot
 
@@ -33,7 +34,8 @@ axes.set_title("All components of one representation, as h goes to 0")
 # is a good code. Least squares (A'y, for this frame) spreads nothing.
 figure, panels = pyplot.subplots(1, 2, figsize=(9, 3.2), sharey=True, layout="constrained")
 x = spread(Y, A, h=0.1).x
-for panel, values, title in zip(panels, (x, Y @ A), ("spread representation, h = 0.1 h1", "least squares, A'y"), strict=True):
+titles = ("spread representation, h = 0.1 h1", "least squares, A'y")
+for panel, values, title in zip(panels, (x, Y @ A), titles, strict=True):
     relative = values / np.abs(values).max(axis=1, keepdims=True)
     panel.hist(relative.ravel(), bins=61, color="#0b5394", weights=np.full(relative.size, 1 / relative.size))
     panel.set_title(title)
@@ -46,8 +48,8 @@ print(f"{stuck:.0%} of the entries are the largest or its negative")
 # What the signs rebuild
 # ----------------------
 #
-# The frame times the signs points back to y. The signs of the spread representation do so better than those of A'y, which
-# are the code of locality-sensitive hashing with the same frame.
+# The frame times the signs points back to y. The signs of the spread representation do so better than those of A'y,
+# which are the code of locality-sensitive hashing with the same frame.
 figure, axes = pyplot.subplots(figsize=(6, 3.2), layout="constrained")
 for values, name, colour in ((x, "spread representation", "#0b5394"), (Y @ A, "least squares", "#b45309")):
     rebuilt = np.sign(values) @ A.T
