@@ -50,6 +50,7 @@ sphinx_gallery_conf = {  # scripts that draw, run at every build if they changed
     "download_all_examples": False,
     "write_computation_times": False,
     "min_reported_time": 3600,
+    "capture_repr": (),
     "show_signature": False,
 }
 
