@@ -197,9 +197,10 @@ class PgCodes(CodeStore):
         )
 
         def ask(cursor: Any) -> list[list[Any]]:
-            cursor.execute("SET TRANSACTION READ ONLY")
-            cursor.execute(f"SET LOCAL hnsw.ef_search = {min(wanted, _MOST_EF)}")
-            cursor.execute("SET LOCAL hnsw.iterative_scan = strict_order")
+            cursor.execute(
+                f"SET TRANSACTION READ ONLY; SET LOCAL hnsw.ef_search = {min(wanted, _MOST_EF)}; "
+                "SET LOCAL hnsw.iterative_scan = strict_order"
+            )
             return [cursor.execute(found, (*parameters, one, wanted)).fetchall() for one in self._bit_texts(bits)]
 
         lists = self._database.do(ask, again=True, named="where" if where is not None else None)
