@@ -1,5 +1,6 @@
 """The service as people have it: what is there, who may ask, items, where it listens."""
 
+import hmac
 import json
 import re
 import socket
@@ -10,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from asked import GOOD, filled, npy, same
-from models import POOL, QUERIES, searches
-from running import Running
+from models import POOL, QUERIES
+from running import Running, until
 
 from antisparse import Index, InputError, StorageError, UnsupportedError
 from antisparse.cli import main
@@ -91,6 +92,19 @@ def test_tokens(place: Path, tmp_path: Path, serving: Any) -> None:
             headers = {} if header is None else {"authorization": header}
             assert served.post("/search", json=GOOD, headers=headers).status_code == status
             assert served.get("/metrics", headers=headers).status_code == status
+        nearly = [token[:-1] for token in (READ, WRITE)] + [
+            READ + "x",
+            READ.upper(),
+            READ[1:],
+            "",
+            f"{READ},{WRITE}",
+            "é" * 20,
+        ]
+        for wrong in nearly:
+            header = {"authorization": f"Bearer {wrong}".encode()}
+            for path in ("/search", "/add", "/remove", "/update", "/explore"):
+                assert served.post(path, json={}, headers=header).status_code == 401, wrong
+        assert served.post("/search", json=GOOD, headers={"authorization": f"bearer {WRITE}"}).status_code == 200
         body = {"vectors": POOL[:2].tolist()}
         assert served.post("/add", json=body, headers={"authorization": f"Bearer {READ}"}).status_code == 403
         assert served.post("/add", json=body).status_code == 401
@@ -100,12 +114,8 @@ def test_tokens(place: Path, tmp_path: Path, serving: Any) -> None:
             client.update(POOL[3:5], ids)
             client.remove([150])
             model.put(model.encode(POOL[4:5]), [151])
-            for way in searches(NAME):
-                if "shortlist_method" not in way:
-                    for one, other in zip(
-                        client.search(QUERIES, 7, **way), model.search(QUERIES, 7, **way), strict=True
-                    ):
-                        np.testing.assert_array_equal(one, other)
+            for one, other in zip(client.search(QUERIES, 7), model.search(QUERIES, 7), strict=True):
+                np.testing.assert_array_equal(one, other)
             with pytest.raises(InputError, match=r"id 999 is not in the index \(400\)"):
                 client.remove([999])
             with pytest.raises(UnsupportedError, match="keeps no items"):
@@ -115,11 +125,29 @@ def test_tokens(place: Path, tmp_path: Path, serving: Any) -> None:
         with Client(served.url, "none") as client, pytest.raises(InputError, match="the token is none that is known"):
             client.search(QUERIES)
         assert served.get("/healthz").status_code == 200
+        named = [served.get(path).headers["x-request-id"] for path in ("/nowhere", "/info", "/healthz")]
+        assert served.get("/search").status_code == 405
+        until(lambda: '"status": 405' in "\n".join(served.said))
         lines = [json.loads(line) for line in served.said if line.startswith("{")]
-        assert lines and all(set(line) == {"request", "route", "status", "ms"} for line in lines)
+        assert all(set(line) == {"request", "route", "status", "ms"} for line in lines)
+        said = {line["request"]: (line["route"], line["status"]) for line in lines}
+        assert [said[name] for name in named] == [("unknown", 404), ("/info", 401), ("/healthz", 200)]
+        assert len(served.said) == len(lines) + 2  # nothing else, but what it serves and where
         assert READ not in "\n".join(served.said) and WRITE not in "\n".join(served.said)
     with Index.open(tmp_path / "index", verify=True) as index:
         np.testing.assert_array_equal(index.ids, model.ids)
+
+
+def test_every_token_is_compared_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However much of one is right, and whichever it is: the time tells nothing."""
+    tokens, compared = Tokens((READ, READ + "2"), (WRITE,)), []
+    compare = hmac.compare_digest
+    monkeypatch.setattr(hmac, "compare_digest", lambda one, other: compared.append((one, other)) or compare(one, other))
+    for given, allowed in ((READ, True), (WRITE, True), ("x", None), (WRITE[:-1], None)):
+        compared.clear()
+        assert tokens.allow(f"Bearer {given}", "read") is allowed
+        assert sorted(compared) == sorted((given.encode(), one.encode()) for one in (READ, READ + "2", WRITE))
+    assert tokens.allow(f"Bearer {READ}", "write") is False
 
 
 def test_items_are_added_and_replaced(tmp_path: Path, serving: Any) -> None:

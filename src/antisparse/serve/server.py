@@ -16,6 +16,7 @@ from antisparse.errors import InputError, MissingDependencyError, StorageError
 from antisparse.serve.limits import Limits
 from antisparse.serve.tokens import Tokens
 
+_UNSENT = 1 << 17  # bytes that the system keeps of an answer: with more, a slow client would seem to take nothing
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -63,6 +64,7 @@ def serve(
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _UNSENT)
         listening.bind((host, port))
         listening.listen()
     except OSError as error:
