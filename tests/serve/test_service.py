@@ -98,7 +98,7 @@ def test_tokens(place: Path, tmp_path: Path, serving: Any) -> None:
             READ[1:],
             "",
             f"{READ},{WRITE}",
-            "é" * 20,
+            "\xe9" * 20,
         ]
         for wrong in nearly:
             header = {"authorization": f"Bearer {wrong}".encode()}
