@@ -92,14 +92,7 @@ def test_tokens(place: Path, tmp_path: Path, serving: Any) -> None:
             headers = {} if header is None else {"authorization": header}
             assert served.post("/search", json=GOOD, headers=headers).status_code == status
             assert served.get("/metrics", headers=headers).status_code == status
-        nearly = [token[:-1] for token in (READ, WRITE)] + [
-            READ + "x",
-            READ.upper(),
-            READ[1:],
-            "",
-            f"{READ},{WRITE}",
-            "\xe9" * 20,
-        ]
+        nearly = [READ[:-1], WRITE[:-1], READ + "x", READ.upper(), READ[1:], f"{READ},{WRITE}", "\xe9" * 20]
         for wrong in nearly:
             header = {"authorization": f"Bearer {wrong}".encode()}
             for path in ("/search", "/add", "/remove", "/update", "/explore"):
