@@ -77,7 +77,7 @@ class SearchBody(Queries, SearchAsked):
 class RangeAsked(Asked):
     """What is asked of a search by distance."""
 
-    radius: Number = Field(description="Find all that is as near as that.")
+    radius: Number = Field(description="Find all that is as near as that.", examples=[0.5])
 
 
 class RangeBody(Queries, RangeAsked):
@@ -87,15 +87,21 @@ class RangeBody(Queries, RangeAsked):
 class AddBody(_Body):
     """Vectors to add, or to put in place of others."""
 
-    vectors: list[Vector] = Field(min_length=1)
-    ids: list[Id] | None = Field(None, description="Ids, or, of what is replaced, keys; by default the next ids.")
-    items: list[dict[str, Any]] | None = Field(None, description="The items of the vectors, where the index keeps any.")
+    vectors: list[Vector] = Field(min_length=1, examples=[[[0.1, 0.2, 0.3], [0.3, 0.2, 0.1]]])
+    ids: list[Id] | None = Field(
+        None, description="Ids, or, of what is replaced, keys; by default the next ids.", examples=[[17, 18]]
+    )
+    items: list[dict[str, Any]] | None = Field(
+        None,
+        description="The items of the vectors, where the index keeps any.",
+        examples=[[{"key": "a", "text": "some text"}, {"key": "b", "text": "another text"}]],
+    )
 
 
 class RemoveBody(_Body):
     """What to remove."""
 
-    ids: list[Id] = Field(description="Ids, or keys where these are text.")
+    ids: list[Id] = Field(description="Ids, or keys where these are text.", examples=[[17, 18], ["a", "b"]])
 
 
 class ItemsAsked(_Body):
