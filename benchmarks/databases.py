@@ -16,8 +16,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from timing import best, options, write_json
@@ -94,22 +95,19 @@ def our_codes(table: Table, encoders: list[Any], base: Any, address: str, folder
         stored = f"antisparse, {codec.n_bytes} bytes"
         codes = CodeBase(codec, codec.encode(base))
         by = f"bits, {SHORTLIST} ranked"
-        table.measure(
-            "none",
-            stored,
-            f"{by}, scan",
-            (codec.n_bytes, 0),
-            0,
-            lambda q, c=codes: c.search(q, K, shortlist=SHORTLIST)[1],
-        )  # type: ignore[misc]
+        table.measure("none", stored, f"{by}, scan", (codec.n_bytes, 0), 0, partial(in_process, codes))
         name = f"codes{codec.n_bytes}"
         with PgCodes.create(address, name, codec, keys="integer", timeout=0) as store:
             store.add(base, range(len(base)))
-            both_ways(table, "pgvector", stored, store, lambda s=name: pg_size(address, s), store.build_hnsw, "HNSW")  # type: ignore[misc]
+            both_ways(table, "pgvector", stored, store, partial(pg_size, address, name), store.build_hnsw, "HNSW")
         with LanceCodes.create(folder, name, codec, keys="integer", probes=PROBES) as lance:
             lance.add(base, range(len(base)))
-            size = lambda s=name: lance_size(folder, s)  # noqa: E731
-            both_ways(table, "LanceDB", stored, lance, size, lance.build_ivf, "IVF")
+            both_ways(table, "LanceDB", stored, lance, partial(lance_size, folder, name), lance.build_ivf, "IVF")
+
+
+def in_process(codes: CodeBase, query: Any) -> Any:
+    """The ids that the two stages find without a database."""
+    return codes.search(query, K, shortlist=SHORTLIST)[1]
 
 
 def both_ways(
@@ -169,11 +167,8 @@ def pgvector_itself(table: Table, base: Any, address: str) -> None:
             return [key for (key,) in connection.execute(statement, (text,) * times, prepare=True).fetchall()]
 
         def measure(kind: str, by: str, statement: str, index: str = "", times: int = 1) -> None:
-            seconds = (
-                timed(lambda: connection.execute(f"CREATE INDEX made ON own_{kind} USING hnsw ({index})"))
-                if index
-                else 0
-            )  # type: ignore[arg-type]
+            create = f"CREATE INDEX made ON own_{kind} USING hnsw ({index})"
+            seconds = timed(lambda: connection.execute(cast("Any", create))) if index else 0.0
             size = pg_size(address, f"own_{kind}")
             table.measure("pgvector", kind, by, size, seconds, lambda q: ask(statement, q, times))
             connection.execute("DROP INDEX IF EXISTS made")
