@@ -23,7 +23,7 @@ demo: demo-says $(VENV)/with-demo  ## in two minutes: the 2011 paper's figures a
 
 .PHONY: demo-says
 demo-says:
-	@echo "1. The experiments of the 2011 paper on synthetic data, to out/demo/index.html: two minutes on two CPUs."
+	@echo "1. The experiments of the 2011 paper on synthetic data, to out/demo/index.html: one to two minutes."
 	@echo "2. An index of some thousand sentences that are on this machine, and a page to explore it: seconds."
 	@[ -e $(VENV)/with-demo ] || echo "First, and once, antisparse is compiled and installed into $(VENV): some minutes, with a C++17 compiler."
 	@echo
