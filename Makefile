@@ -6,18 +6,27 @@ SOURCES := pyproject.toml CMakeLists.txt $(shell find src native -type f -not -n
 NATIVE := $(shell find native -name '*.cpp' -o -name '*.hpp')
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo paper test test-page test-long fuzz test-lowest test-models test-cluster test-arm test-clang coverage coverage-native wheel wheel-smoke lint lint-ruff lint-types lint-native lint-imports lint-stubs lint-spelling lint-release audit format stubs docs linkcheck bench bench-recall bench-embeddings bench-smoke sanitize tsan clean help
+.PHONY: demo paper test test-page test-long fuzz test-lowest test-models test-cluster test-arm test-clang coverage coverage-native wheel wheel-smoke lint lint-ruff lint-types lint-native lint-imports lint-stubs lint-spelling lint-release audit format stubs docs linkcheck bench bench-all bench-recall bench-embeddings bench-smoke sanitize tsan clean help
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/:/' | column -t -s:
 
-demo: $(VENV)/with-demo  ## in two minutes: the 2011 paper's figures and claims, an index of sentences, and a page for each
+demo: demo-says $(VENV)/with-demo  ## in two minutes: the 2011 paper's figures and claims, an index of sentences, and a page for each
 	$(BIN)/antisparse paper --only figures,h,two-stage,path --out out/demo
 	rm -rf out/demo/sample
 	$(BIN)/antisparse sample -o out/demo/sample
 	$(BIN)/antisparse explore out/demo/sample/sentences.index --vectors out/demo/sample/sentences.npy --bytes 4,8,16,32 -o out/demo/explorer.html
-	@echo "the paper, with pictures:  out/demo/index.html"
-	@echo "what codes find and miss:  out/demo/explorer.html"
+	@echo
+	@echo "Look at these pages in a browser, first at the second:"
+	@echo "  out/demo/index.html     the figures of the paper, drawn anew, and which of its claims hold"
+	@echo "  out/demo/explorer.html  pick a sentence, move the slider of bytes, and see which true neighbours the codes find and miss"
+
+.PHONY: demo-says
+demo-says:
+	@echo "1. The experiments of the 2011 paper on synthetic data, to out/demo/index.html: one to two minutes."
+	@echo "2. An index of some thousand sentences that are on this machine, and a page to explore it: seconds."
+	@[ -e $(VENV)/with-demo ] || echo "First, and once, antisparse is compiled and installed into $(VENV): some minutes, with a C++17 compiler."
+	@echo
 
 paper: $(VENV)/with-plot  ## every experiment of the paper; DATA=sift1m, siftsmall or a folder of SIFT vectors
 	$(BIN)/antisparse paper --data $(or $(DATA),sift1m)
@@ -101,6 +110,7 @@ stubs: $(VENV)/with-lint  ## regenerate src/antisparse/_core.pyi from the native
 
 # Warnings are errors. No network is needed; the checks of the built pages are tests/site.
 docs: $(VENV)/with-docs  ## the site in out/site, its links, headings, pictures, contrast and reference checked (a minute)
+	rm -rf out/site docs/api/modules
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs out/site
 	ANTISPARSE_SITE=$(CURDIR)/out/site $(BIN)/python -m pytest -q tests/site
 	@echo "the site: out/site/index.html"
@@ -119,6 +129,10 @@ bench-embeddings: $(VENV)/with-peers  ## recall and cost at a quarter to four bi
 	  --json out/embeddings.json --plot out/embeddings.png
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/embeddings.py --json out/embeddings-cost.json --plot out/embeddings-cost.png
 	$(BIN)/python benchmarks/embeddings.py --large --json out/embeddings-large.json
+
+# To keep what it writes, at a commit: python benchmarks/history.py keep out/bench-all.json.
+bench-all: $(VENV)/with-bench  ## the ratios of all benchmarks in one file, out/bench-all.json; SMALL=1, DATA="FOLDER ..."
+	$(BIN)/python benchmarks/history.py run $(if $(SMALL),--smoke) $(if $(DATA),--data $(DATA)) --json out/bench-all.json
 
 bench bench-smoke: export OMP_NUM_THREADS = 1
 bench: $(VENV)/with-bench  ## every benchmark, peers in the same run (minutes)

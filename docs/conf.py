@@ -1,11 +1,15 @@
 """The site: pages by MyST, the reference from docstrings by numpydoc. `make docs` builds it, without a network."""
 
 import pkgutil
-import re
+from html import escape
 from importlib import import_module
 from pathlib import Path
+from textwrap import shorten
 from types import ModuleType
+from typing import Any
 
+from docutils import nodes
+from sphinx.addnodes import desc_content
 from sphinx.application import Sphinx
 from sphinx.project import Project
 
@@ -18,7 +22,7 @@ version = release = antisparse.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-nitpicky = False
+default_role = "code"  # `x` in a docstring
 
 myst_enable_extensions = ["fieldlist"]
 myst_heading_anchors = 4
@@ -35,6 +39,7 @@ templates_path = ["_templates"]
 html_theme = "pydata_sphinx_theme"
 html_title = "antisparse"
 html_static_path = ["_static"]
+html_favicon = "_static/icon.svg"
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
@@ -93,7 +98,7 @@ def public_names(module: ModuleType) -> list[str]:
 def summary(names: list[str], *options: str) -> str:
     """A table of names; with `:toctree:` each gets a page."""
     lines = [".. autosummary::", *(f"   {option}" for option in (*options, ":nosignatures:")), ""]
-    return "\n".join(["```{eval-rst}", *lines, *(f"   {name}" for name in names), "```", ""]) if names else ""
+    return "\n".join(["```{eval-rst}", *lines, *(f"   ~{name}" for name in names), "```", ""]) if names else ""
 
 
 def write_modules(app: Sphinx) -> None:
@@ -119,23 +124,22 @@ def write_modules(app: Sphinx) -> None:
 
 
 def not_ours(app: Sphinx, what: str, name: str, member: object, skip: bool, options: object) -> bool | None:
-    """Whether a member comes from scikit-learn, which documents it on its own site."""
-    return True if str(getattr(member, "__module__", "")).startswith("sklearn") else None
+    """Whether a member is inherited from another package, which documents it on its own site."""
+    module = getattr(member, "__module__", None)
+    return True if module and not str(module).startswith("antisparse") else None
 
 
-def pages_that_are_there(app: Sphinx, docname: str, source: list[str]) -> None:
-    """In a toctree, `name?` is the page of that name if there is one."""
-    folder = Path(app.env.doc2path(docname)).parent
-    source[0] = re.sub(
-        r"^([\w./]+)\?\n",
-        lambda match: f"{match[1]}\n" if Path(folder, f"{match[1]}.md").exists() else "",
-        source[0],
-        flags=re.MULTILINE,
-    )
+def describe(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
+    """The first paragraph of a page as its description for search engines."""
+    paragraphs = doctree.findall(nodes.paragraph) if doctree else []
+    texts = (one.astext() for one in paragraphs if isinstance(one.parent, nodes.section | desc_content))
+    words = next(filter(None, texts), f"{context.get('title', page)}, in the documentation of antisparse")
+    text = escape(shorten(words, 200, placeholder=" …"))
+    context["metatags"] = context.get("metatags", "") + f'\n<meta name="description" content="{text}">\n'
 
 
 def setup(app: Sphinx) -> None:
     """Write the pages of the reference before any page is read."""
     app.connect("config-inited", lambda app, config: write_modules(app))
     app.connect("autodoc-skip-member", not_ours)
-    app.connect("source-read", pages_that_are_there)
+    app.connect("html-page-context", describe)

@@ -12,6 +12,7 @@ from antisparse.paper.study import Study, Track, new_figure
 
 __all__ = ["EXPERIMENTS", "Claim", "Settings", "Study", "check_names", "quick", "reproduce"]
 
+#: The names of the experiments, in the order of the paper.
 EXPERIMENTS = ("path", "figures", "h", "two-stage", "sift")
 
 
