@@ -157,6 +157,7 @@ bench-smoke: $(VENV)/with-bench  ## the same on small sizes: does it run?
 	$(BIN)/python benchmarks/databases.py --smoke --json out/databases-smoke.json
 	$(BIN)/python benchmarks/retrieval.py --smoke --json out/retrieval-smoke.json
 	$(BIN)/python benchmarks/from_faiss.py --smoke --json out/from_faiss-smoke.json
+	$(BIN)/python benchmarks/features.py --json out/features.json
 
 NATIVE_TESTS := tests/spread tests/test_scan.py tests/test_tables.py tests/test_codebooks.py tests/test_search.py tests/test_layout.py tests/test_id_lists.py
 

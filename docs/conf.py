@@ -1,6 +1,7 @@
 """The site: pages by MyST, the reference from docstrings by numpydoc. `make docs` builds it, without a network."""
 
 import pkgutil
+import re
 from html import escape
 from importlib import import_module
 from pathlib import Path
@@ -20,9 +21,17 @@ author = "the antisparse contributors"
 copyright = author
 version = release = antisparse.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["examples"]  # the gallery has them
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 default_role = "code"  # `x` in a docstring
+highlight_language = "none"  # of blocks that name none: what is printed
 
 myst_enable_extensions = ["fieldlist"]
 myst_heading_anchors = 4
@@ -33,6 +42,16 @@ autosummary_ignore_module_all = False
 autodoc_typehints = "none"  # the sections of the docstrings have them, with shapes
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
+
+sphinx_gallery_conf = {  # scripts that draw, run at every build if they changed
+    "examples_dirs": "examples",
+    "gallery_dirs": "gallery",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "write_computation_times": False,
+    "min_reported_time": 3600,
+    "show_signature": False,
+}
 
 templates_path = ["_templates"]
 
@@ -138,8 +157,16 @@ def describe(app: Sphinx, page: str, template: str, context: dict[str, Any], doc
     context["metatags"] = context.get("metatags", "") + f'\n<meta name="description" content="{text}">\n'
 
 
+def described_pictures(app: Sphinx, docname: str, source: list[str]) -> None:
+    """The gallery's first page shows a small picture of each script, which is described by the script's title."""
+    if docname == "gallery/index":
+        title = r'(:alt:)(\n\n  :doc:.*?thumbnail-title">)(.*?)(</div>)'
+        source[0] = re.sub(title, r"\1 A small picture: \3\2\3\4", source[0], flags=re.DOTALL)
+
+
 def setup(app: Sphinx) -> None:
     """Write the pages of the reference before any page is read."""
     app.connect("config-inited", lambda app, config: write_modules(app))
     app.connect("autodoc-skip-member", not_ours)
     app.connect("html-page-context", describe)
+    app.connect("source-read", described_pictures)

@@ -4,7 +4,6 @@ import doctest
 import importlib
 import os
 import re
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,17 +14,16 @@ import pytest
 from matplotlib import pyplot
 
 from antisparse import datasets, evaluation
-from antisparse.cli import main
 
 README = Path(__file__).parent.parent / "README.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
-SESSIONS = ("tables.md",)  # whose Python blocks stand among commands: they are run together
 PAGES = [page for page in (README, *sorted(README.parent.glob("docs/*.md"))) if BLOCK.search(page.read_text())]
 # Those that need a server, Ray, other engines or models: tests/index/test_objects.py, tests/{cluster,connect,serve}.
 ELSEWHERE = ("objects.md", "cluster.md", "databases.md", "engines.md", "serve.md")
 ELSEWHERE += ("langchain.md", "mteb.md", "sentence_transformers.md")
 ELSEWHERE += ("ann_benchmarks.md", "from_faiss.md")  # tests/integrations, tests/connect/test_faiss.py
-PAGES = [page for page in PAGES if page.name not in (*SESSIONS, *ELSEWHERE)]
+ELSEWHERE += ("tables.md",)  # tests/test_sessions.py, as all tutorials but from_faiss.md
+PAGES = [page for page in PAGES if page.name not in ELSEWHERE]
 
 
 def dataset_files() -> dict[str, Any]:
@@ -91,32 +89,6 @@ def test_examples_of_the_page(page: Path, tmp_path: Path, monkeypatch: pytest.Mo
             exec(compile("\n" * line + match[1], str(page), "exec"), namespace)  # errors name the page's line
     finally:
         pyplot.close("all")
-
-
-CONSOLE = re.compile(r"^```(python|console)\n(.*?)^```", re.DOTALL | re.MULTILINE)
-
-
-def test_the_session_on_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
-    """The commands of the page run in their place among its Python blocks, and print what it says but for distances."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "120")
-    namespace: dict[str, Any] = {}
-    page, commands = (README.parent / "docs" / "tables.md").read_text(), 0
-    for kind, block in CONSOLE.findall(page):
-        if kind == "python":
-            exec(block, namespace)
-            continue
-        for command in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            words, _, shown = command.partition("\n")
-            capsys.readouterr()
-            assert main(shlex.split(words)[1:]) == 0
-            printed = capsys.readouterr().out
-            for text in (printed, shown):
-                assert text.strip()
-            without = [re.sub(r"0\.[0-9]+ *", "", text).splitlines() for text in (printed, shown)]
-            assert without[0] == without[1]
-            commands += 1
-    assert commands == 4 and capsys.readouterr().out.startswith("978-")
 
 
 def test_examples_are_found_and_nothing_is_prepared_for_a_page_without() -> None:

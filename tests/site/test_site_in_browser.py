@@ -19,6 +19,7 @@ SITE = Path(os.environ["ANTISPARSE_SITE"]).resolve()
 CONTRAST = Path(__file__).with_name("contrast.js").read_text(encoding="utf-8")
 # The first page, a tutorial, a page of the reference, tables, formulas, the search.
 LOOKED_AT = ("index", "tutorials/from_faiss", "api/modules/names/antisparse.Index", "compare", "results", "spread")
+LOOKED_AT += ("tutorials/paper_in_pictures", "gallery/index", "gallery/plot_spread")  # pictures, and their code
 PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 800}
 
 
