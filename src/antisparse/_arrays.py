@@ -32,10 +32,10 @@ def renamed(**names: str) -> Iterator[None]:
     try:
         yield
     except (InputError, InputTypeError, MissingFileError) as error:
-        word, space, rest = str(error).partition(" ")
-        if word not in names or not space:
+        name = next((name for name in names if str(error).startswith((f"{name} ", f"{name}:"))), None)
+        if name is None:
             raise
-        raise type(error)(f"{names[word]} {rest}", *error.args[1:]) from None
+        raise type(error)(f"{names[name]}{str(error)[len(name) :]}", *error.args[1:]) from None
 
 
 def shown(value: Any) -> str:

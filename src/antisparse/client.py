@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from antisparse._arrays import filter_array, plain_array, shown
+from antisparse._arrays import filter_array, plain_array, shown, text_list
 from antisparse.errors import (
     AntisparseError,
     InputError,
@@ -87,19 +87,10 @@ class Client:
         """The k nearest ids to each query: distances and ids, as `Index.search` gives them.
 
         With `items` a list for each query of dicts: the distance, and the key and the columns of the item. `what` are
-        method, probes, shortlist and filter. Vectors travel as they are, in binary, unless a filter is an array of ids,
-        keys or bool; texts need a model at the service.
+        method, probes, shortlist, shortlist_method and filter. Vectors travel as they are, in binary, unless a filter
+        is an array of ids, keys or bool; texts need a model at the service.
         """
-        asked = {"k": k, "items": items, **{name: value for name, value in what.items() if value is not None}}
-        texts = isinstance(Q, str) or (isinstance(Q, list) and bool(Q) and isinstance(Q[0], str))
-        if texts:
-            found = self._call("POST", "/search", json={"texts": [Q] if isinstance(Q, str) else Q, **asked})
-            single = isinstance(Q, str)
-        else:
-            array = plain_array(Q, "Q")
-            single = array.ndim == 1
-            found = self._vectors(np.atleast_2d(array), asked)
-        results = found["results"]
+        results, single = self._ask("/search", Q, {"k": k, "items": items, **what})
         if items:
             rows = [
                 [{"distance": d, **item} for d, item in zip(one["distances"], one["items"], strict=True)]
@@ -109,24 +100,33 @@ class Client:
         distances, ids = _filled(results, k, np.int32 if what.get("method") == "hamming" else np.float64)
         return (distances[0], ids[0]) if single else (distances, ids)
 
-    def _vectors(self, Q: npt.NDArray[Any], asked: dict[str, Any]) -> Any:
-        if isinstance(asked.get("filter"), str | None):
-            header = {"content-type": NPY}
-            return self._call("POST", "/search", params=asked, content=_npy(Q), headers=header)
-        chosen = filter_array(asked["filter"], "filter")
-        listed = (np.flatnonzero(chosen) if chosen.dtype == bool else chosen).tolist()
-        return self._call("POST", "/search", json={"vectors": Q.tolist(), **asked, "filter": listed})
-
     def range_search(
         self, Q: Any, radius: float, **what: Any
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any], npt.NDArray[np.int64]]:
         """All ids within a distance of each query: limits, distances, ids, as `Index.range_search` gives them."""
-        vectors = np.atleast_2d(plain_array(Q, "Q")).tolist()
-        results = self._call("POST", "/range", json={"vectors": vectors, "radius": radius, **what})["results"]
+        results, _ = self._ask("/range", Q, {"radius": radius, **what})
         limits = np.cumsum([0, *(len(one["ids"]) for one in results)], dtype=np.int64)
         dtype = np.int32 if what.get("method") == "hamming" else np.float64
         distances = np.array([d for one in results for d in one["distances"]], dtype)
         return limits, distances, np.array([i for one in results for i in one["ids"]], np.int64)
+
+    def _ask(self, path: str, Q: Any, what: dict[str, Any]) -> tuple[list[dict[str, Any]], bool]:
+        """The results for each query, and whether there is but one, by itself."""
+        asked = {name: value for name, value in what.items() if value is not None}
+        allowed = asked.get("filter")
+        if allowed is not None and not isinstance(allowed, str):
+            chosen = filter_array(allowed, "filter")
+            asked["filter"] = (np.flatnonzero(chosen) if chosen.dtype == bool else chosen).tolist()
+        texts = text_list(Q, "Q")
+        if texts is not None:
+            return self._call("POST", path, json={"texts": texts, **asked})["results"], isinstance(Q, str)
+        array = plain_array(Q, "Q")
+        if isinstance(asked.get("filter"), list):  # which has no place in an address
+            found = self._call("POST", path, json={"vectors": np.atleast_2d(array).tolist(), **asked})
+        else:
+            content, header = _npy(np.atleast_2d(array)), {"content-type": NPY}
+            found = self._call("POST", path, params=asked, content=content, headers=header)
+        return found["results"], array.ndim == 1
 
     def item(self, key: str | int) -> dict[str, Any]:
         """The item of a key, or of an id."""

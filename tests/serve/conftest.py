@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "index"))
+sys.path[:0] = [str(Path(__file__).parent.parent / name) for name in ("index", "explore")]
 
 
 @pytest.fixture(scope="session")

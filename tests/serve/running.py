@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +31,14 @@ class Running:
     def metric(self, name: str) -> float:
         found = re.search(rf"^{re.escape(name)} ([0-9.e+]+)$", self.get("/metrics").text, re.MULTILINE)
         return float(found[1]) if found else 0.0
+
+
+def until(what: Callable[[], object], seconds: float = 60.0) -> None:
+    """Wait until something is so."""
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.01)
 
 
 @contextmanager

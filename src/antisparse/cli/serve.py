@@ -15,6 +15,7 @@ _LIMITS = {
     "body_bytes": "bytes of a request",
     "queries": "queries, or vectors to add, of a request",
     "k": "results a query",
+    "results": "results of a request, of all its queries",
     "searches": "searches at a time (as many as there are CPUs)",
     "waiting": "requests that wait for their turn; beyond it the answer is 503",
     "seconds": "time of a request",

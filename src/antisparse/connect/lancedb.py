@@ -14,8 +14,8 @@ import numpy as np
 from antisparse._arrays import choice, first_line, integer, shown
 from antisparse.codec.codec import Codec
 from antisparse.codes import Codes
-from antisparse.connect.shortlist import SignRows
-from antisparse.connect.store import HALF_A_CHARACTER, OWN, Candidates, CodeStore, new_columns
+from antisparse.connect.shortlist import HALF_A_CHARACTER, SignRows
+from antisparse.connect.store import OWN, Candidates, CodeStore, new_columns
 from antisparse.errors import (
     AntisparseError,
     FormatError,
@@ -63,6 +63,7 @@ class LanceCodes(CodeStore):
     def __init__(self, table: Any, rows: SignRows, columns: tuple[str, ...], text_keys: bool, probes: int) -> None:
         super().__init__(table.name, rows, columns, text_keys)
         self.table, self.probes = table, probes
+        self._digest = _digest(rows.codec.to_bytes())
 
     @classmethod
     def open(cls, uri: Any, name: str, *, probes: int = 20) -> Self:
@@ -81,19 +82,14 @@ class LanceCodes(CodeStore):
         if "://" not in place and not os.path.isdir(place):
             raise MissingFileError(f"uri = {shown(place)}: there is no such folder; make a table by LanceCodes.create")
         database = _connected(place)
-        table = _opened(database, name, f"name = {shown(name)}: there is no such table of codes")
-        schema = table.schema
-        digest = (schema.metadata or {}).get(_CODEC)
-        if digest is None or tuple(schema.names[:3]) != OWN:
-            raise FormatError(f"name = {name!r}: the table is none that LanceCodes.create made, or was changed")
-        stored = _opened(database, f"{name}_codec", f"name = {name!r}: the table of its codec is gone")
+        table = _opened(database, name)
+        if table is None:
+            raise InputError(f"name = {name!r}: there is no such table of codes: make it by LanceCodes.create")
         with _typed(name):
-            found = stored.search().where(f"digest = {_literal(digest.decode())}").limit(1).to_arrow()["codec"]
-        if len(found) != 1 or _digest(codec := found[0].as_py()) != digest.decode():
-            raise FormatError(f"name = {name!r}: its codec is not in the table {name}_codec, which was changed")
-        rows = SignRows.of(Codec.from_bytes(codec))
-        if schema.field("bits").type != _schema(rows, "text", {}, "").field("bits").type:
-            raise FormatError(f"name = {name!r}: the table holds codes that are not of its codec; it was changed")
+            schema = table.schema
+        digest = (schema.metadata or {}).get(_CODEC, b"").decode(errors="replace")
+        rows = SignRows.of(Codec.from_bytes(_stored_codec(database, name, digest)))
+        _check_schema(name, schema, rows, digest)
         return cls(table, rows, tuple(schema.names[3:]), schema.field("key").type == _pyarrow().string(), probes)
 
     @classmethod
@@ -144,6 +140,7 @@ class LanceCodes(CodeStore):
         pa = _pyarrow()
         with _typed(self.name):
             schema = self.table.schema
+        _check_schema(self.name, schema, self._rows, self._digest)
         arrays = [
             pa.array(keys, schema.field("key").type),
             pa.FixedSizeListArray.from_arrays(pa.array(bits.reshape(-1)), bits.shape[1]),
@@ -198,19 +195,28 @@ class LanceCodes(CodeStore):
         self, bits: Codes, wanted: int, where: str | None, parameters: Sequence[Any], exact: bool
     ) -> list[Candidates]:
         condition = None if where is None else f"({_filled(where, parameters)}\n)"
-        return [self._nearest(row, wanted, condition, exact) for row in bits]
-
-    def _nearest(self, row: Any, wanted: int, condition: str | None, exact: bool) -> Candidates:
         with _typed(self.name, None if condition is None else "where"):
-            query = self.table.search(row, vector_column_name="bits").distance_type("hamming")
-            query = query.minimum_nprobes(self.probes).maximum_nprobes(0)  # more where a filter leaves too few
-            if condition is not None:
-                query = query.where(condition, prefilter=True)
-            if exact:
-                query = query.bypass_vector_index()
-            found = query.limit(wanted).select([*OWN, "_distance"]).to_arrow()
-        flat = found["bits"].combine_chunks().flatten().to_numpy()
-        return found["key"].to_pylist(), flat.reshape(len(found), len(row)), found["rest"].to_pylist()
+            found = [self._nearest(row, wanted, condition, exact) for row in bits]
+            few = [place for place, rows in enumerate(found) if len(rows) < wanted]
+            if few and not exact and self.table.list_indices():  # other partitions may have more
+                for place in few:
+                    found[place] = self._nearest(bits[place], wanted, condition, exact=True)
+        return [
+            (
+                rows["key"].to_pylist(),
+                rows["bits"].combine_chunks().flatten().to_numpy().reshape(len(rows), bits.shape[1]),
+                rows["rest"].to_pylist(),
+            )
+            for rows in found
+        ]
+
+    def _nearest(self, row: Any, wanted: int, condition: str | None, exact: bool) -> Any:
+        query = self.table.search(row, vector_column_name="bits").distance_type("hamming")
+        # As many at least, and at most: where LanceDB may take more, it takes them all.
+        query = query.bypass_vector_index() if exact else query.nprobes(self.probes)
+        if condition is not None:
+            query = query.where(condition, prefilter=True)
+        return query.limit(wanted).select([*OWN, "_distance"]).to_arrow()
 
 
 def _schema(rows: SignRows, keys: str, columns: Mapping[str, Any], digest: str) -> Any:
@@ -240,7 +246,8 @@ def _literal(value: Any) -> str:
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
     if isinstance(value, int) and -(2**63) <= value < 2**63:
-        return str(value)
+        # The least would be read as a minus, and an integer that is too large.
+        return str(value) if value > -(2**63) else f"CAST('{value}' AS BIGINT)"
     if isinstance(value, float) and math.isfinite(value):
         return f"CAST('{value!r}' AS DOUBLE)"
     if isinstance(value, datetime):
@@ -285,8 +292,8 @@ def _place(uri: Any) -> str:
         raise InputTypeError(f"uri must be a folder, or the address of one in an object store, not {shown(uri)}")
     if "\0" in place:
         raise InputError("uri holds a zero character; leave it out")
-    if place.startswith("db://"):
-        raise UnsupportedError("uri: LanceDB Cloud is not supported; name a folder or an object store")
+    if place.startswith(("db://", "memory://")):
+        raise UnsupportedError("uri: LanceDB Cloud and memory:// are not supported; name a folder or an object store")
     return place
 
 
@@ -296,7 +303,8 @@ def _connected(place: str) -> Any:
         return _lancedb().connect(place, read_consistency_interval=timedelta(0))
 
 
-def _opened(database: Any, name: Any, absent: str) -> Any:
+def _opened(database: Any, name: Any) -> Any:
+    """A table, or None if there is none."""
     if not isinstance(name, str):
         raise InputTypeError(f"name must be text, not {shown(name)}")
     try:
@@ -304,13 +312,35 @@ def _opened(database: Any, name: Any, absent: str) -> Any:
             return database.open_table(name)
     except InputError as error:
         if "was not found" in str(error):
-            raise InputError(f"{absent}: make it by LanceCodes.create") from None
+            return None
         raise
+
+
+def _stored_codec(database: Any, name: str, digest: str) -> bytes:
+    """The codec of a table, by its digest."""
+    stored = _opened(database, f"{name}_codec")
+    if digest and stored is not None:
+        with _typed(name):
+            found = stored.search().where(f"digest = {_literal(digest)}").limit(1).to_arrow()["codec"]
+        if len(found) == 1 and _digest(codec := found[0].as_py()) == digest:
+            return bytes(codec)
+    raise FormatError(
+        f"name = {name!r}: the table is none that LanceCodes.create made, or was changed: its codec is not in the "
+        f"table {name}_codec"
+    )
+
+
+def _check_schema(name: str, schema: Any, rows: SignRows, digest: str) -> None:
+    """FormatError if a table is not one of these codes, or no longer."""
+    own = _schema(rows, "text", {}, digest)
+    there = (schema.metadata or {}).get(_CODEC) == digest.encode() and tuple(schema.names[:3]) == OWN
+    if not there or any(schema.field(one).type != own.field(one).type for one in OWN[1:]):
+        raise FormatError(f"{name!r}: the table holds codes that are not of its codec; it was changed or made anew")
 
 
 @contextmanager
 def _typed(table: str, named: str | None = None) -> Iterator[None]:
-    """Errors of LanceDB as ours: it raises ValueError for what it was given, and others for what it could not do."""
+    """Errors of LanceDB as ours: ValueError is for what it was given, or, where no argument is named, for its files."""
     try:
         yield
     except (AntisparseError, MemoryError):
@@ -318,14 +348,16 @@ def _typed(table: str, named: str | None = None) -> Iterator[None]:
     except UnicodeEncodeError:
         raise InputError(f"{named or 'a text'}: {HALF_A_CHARACTER}") from None
     except (ValueError, TypeError) as error:
-        raise InputError(f"{named or repr(table)}: {_said(error)}") from None
+        if named is None:
+            raise FormatError(f"{table!r}: the table is damaged, or was changed: {_said(error)}") from None
+        raise InputError(f"{named}: {_said(error)}") from None
     except (RuntimeError, OSError) as error:
         raise StorageError(f"{table!r}: LanceDB failed: {_said(error)}") from None
 
 
 def _said(error: Exception) -> str:
     """Without the place in LanceDB's own source."""
-    return re.sub(r",? \S+\.rs:\d+:\d+.*", "", first_line(error))
+    return re.sub(r",? \S*\.rs:\d.*|,? \S*/registry/src/.*", "", first_line(error))
 
 
 def _lancedb() -> Any:

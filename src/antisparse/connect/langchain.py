@@ -1,14 +1,23 @@
 """A vector store of LangChain on an index: texts and metadata are items beside the codes, ids are keys."""
 
 import json
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from antisparse._arrays import finite_number, first_line, integer, shown, texts
+from antisparse._arrays import finite_number, integer, shown, texts
+from antisparse.connect.documents import (
+    KEY,
+    METADATA,
+    TEXT,
+    document_keys,
+    document_schema,
+    document_table,
+    listed_metadatas,
+    listed_texts,
+)
 from antisparse.errors import InputError, InputTypeError, MissingDependencyError, UnsupportedError
 from antisparse.index.index import Index
 from antisparse.index.item_schema import pyarrow
@@ -25,8 +34,6 @@ except ImportError:
 
 __all__ = ["AntisparseVectorStore"]
 
-KEY, TEXT, METADATA = "id", "text", "metadata"  # the columns of a store that is made here
-_ANSWER = ("query", "rank", "distance")  # what stands before the items in an answer
 _SCALARS = (str, int, float, bool)
 
 Scored = list[tuple[Document, float]]
@@ -97,10 +104,10 @@ class AntisparseVectorStore(VectorStore):  # type: ignore[misc]
         options
             More of `Index.build`: ``random_state``, ``effort``, ...
         """
-        schema = _schema(columns)
-        listed = _texts(texts)
-        keys = _keys(ids, len(listed))
-        table = _table(schema, keys, listed, _metadatas(metadatas, len(listed)))
+        schema = document_schema(columns)
+        listed = listed_texts(texts)
+        keys = document_keys(ids, len(listed))
+        table = document_table(schema, keys, listed, listed_metadatas(metadatas, len(listed)))
         index = Index.build(
             table,
             n_bytes,
@@ -119,7 +126,9 @@ class AntisparseVectorStore(VectorStore):  # type: ignore[misc]
         cls, embedding: Any, codec: Any, *, path: str | Path | None = None, columns: Mapping[str, Any] | None = None
     ) -> Self:
         """A store without documents, for a codec or a fitted encoder; the rest as for `from_texts`."""
-        index = Index.create(path, codec, items=_schema(columns), key=KEY, text=TEXT, model=_Embedder(embedding))
+        index = Index.create(
+            path, codec, items=document_schema(columns), key=KEY, text=TEXT, model=_Embedder(embedding)
+        )
         return cls(index, embedding)
 
     @classmethod
@@ -167,12 +176,12 @@ class AntisparseVectorStore(VectorStore):  # type: ignore[misc]
             Drawn where they are left out, or None.
         """
         _no_more(kwargs)
-        listed = _texts(texts)
-        keys = _keys(ids, len(listed))
-        own = _metadatas(metadatas, len(listed))
+        listed = listed_texts(texts)
+        keys = document_keys(ids, len(listed))
+        own = listed_metadatas(metadatas, len(listed))
         names = [self._key, self._text, *self._columns, *([METADATA] if self._has_json else [])]
         schema = pyarrow().schema([(name, self._types[name]) for name in names])
-        table = _table(schema, keys, listed, own, self._key, self._text)
+        table = document_table(schema, keys, listed, own, self._key, self._text)
         if not listed:
             return []
         vectors = np.array(_Embedder(self._embedding).encode_document(listed))
@@ -355,104 +364,6 @@ class _Embedder:
 
     def encode_query(self, given: list[str]) -> Any:
         return [self._embedding.embed_query(text) for text in given]
-
-
-def _schema(columns: Mapping[str, Any] | None) -> Any:
-    """The columns of a store: ids, texts, those that are named, and the rest of the metadata as JSON."""
-    pa = pyarrow()
-    if columns is not None and not isinstance(columns, Mapping):
-        raise InputTypeError(f"columns must be a mapping of names to types of pyarrow, not {shown(columns)}")
-    named = dict(columns or {})
-    for name, kind in named.items():
-        if not isinstance(name, str) or name in (KEY, TEXT, METADATA, *_ANSWER):
-            raise InputError(f"columns names {shown(name)}, which is no name, or one of the store's own; leave it out")
-        if not isinstance(kind, pa.DataType):
-            raise InputTypeError(
-                f"columns: {name!r} must have a type of pyarrow, such as pa.string(), not {shown(kind)}"
-            )
-    return pa.schema([(KEY, pa.string()), (TEXT, pa.string()), *named.items(), (METADATA, pa.string())])
-
-
-def _table(
-    schema: Any, keys: list[str], listed: list[str], metadatas: list[dict[str, Any]], key: str = KEY, text: str = TEXT
-) -> Any:
-    """Documents as a table: metadata in their columns, and what has none, or is None, as JSON."""
-    pa = pyarrow()
-    own = [name for name in schema.names if name not in (key, text, METADATA)]
-    columns: dict[str, list[Any]] = {key: keys, text: listed}
-    columns |= {name: [one.get(name) for one in metadatas] for name in own}
-    if METADATA in schema.names:
-        rest = [{k: v for k, v in one.items() if k not in own or v is None} for one in metadatas]
-        columns[METADATA] = [_json(one, keys[row]) for row, one in enumerate(rest)]
-    elif unknown := [name for one in metadatas for name in one if name not in own]:
-        raise InputError(
-            f"metadatas hold {shown(unknown[0])}, which is no column of the index, nor has it one for JSON"
-        )
-    arrays = []
-    for name in schema.names:
-        try:
-            arrays.append(pa.array(columns[name], schema.field(name).type))
-        except UnicodeEncodeError:
-            raise InputError(
-                f"{name} holds half a character (a surrogate), which UTF-8 has not; decode it anew"
-            ) from None
-        except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
-            raise InputTypeError(
-                f"metadatas: {name!r} does not fit its column of {schema.field(name).type}: {first_line(error)}"
-            ) from None
-    return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def _json(metadata: dict[str, Any], key: str) -> str:
-    """Metadata as JSON that gives them back as they are."""
-    try:
-        written = json.dumps(metadata, allow_nan=False)
-        same = json.loads(written) == metadata
-    except (TypeError, ValueError, RecursionError):
-        same = False
-    if not same:
-        raise InputTypeError(
-            f"metadatas of the document {shown(key)} hold what JSON would not give back (text, finite numbers, lists, "
-            "dicts with keys of text); convert it, or give it a column of its own"
-        )
-    return written
-
-
-def _texts(value: Any) -> list[str]:
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        raise InputTypeError(f"texts must be several texts, not {shown(value)}")
-    try:
-        return list(texts(list(value), "texts"))
-    except TypeError as error:  # of an array without entries to go through
-        raise InputTypeError(f"texts must be several texts: {first_line(error)}") from None
-
-
-def _keys(ids: Any, count: int) -> list[str]:
-    """As many ids as there are texts, drawn where there are none."""
-    if ids is None:
-        ids = [None] * count
-    if (
-        isinstance(ids, str)
-        or not isinstance(ids, Sequence)
-        or not all(one is None or isinstance(one, str) for one in ids)
-    ):
-        raise InputTypeError(f"ids must be a sequence of texts, not {shown(ids)}")
-    keys = [str(uuid.uuid4()) if one is None else one for one in ids]
-    if len(keys) != count:
-        raise InputError(f"ids has {len(keys)} entries for {count} texts")
-    if len(set(keys)) < count:
-        raise InputError("ids holds one twice; every document has an id of its own")
-    return keys
-
-
-def _metadatas(given: Any, count: int) -> list[dict[str, Any]]:
-    if given is None:
-        return [{}] * count
-    if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(one, dict) for one in given):
-        raise InputTypeError(f"metadatas must be a list of dicts, not {shown(given)}")
-    if len(given) != count:
-        raise InputError(f"metadatas has {len(given)} entries for {count} texts")
-    return list(given)
 
 
 def _no_more(kwargs: dict[str, Any]) -> None:

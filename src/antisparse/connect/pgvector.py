@@ -1,5 +1,6 @@
 """Codes in PostgreSQL: pgvector compares the bits, and the shortlist is ranked here by the rebuilt vectors."""
 
+import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,8 +11,8 @@ import numpy as np
 from antisparse._arrays import choice, first_line, integer, nonnegative, shown
 from antisparse.codec.codec import Codec
 from antisparse.codes import Codes
-from antisparse.connect.shortlist import SignRows
-from antisparse.connect.store import HALF_A_CHARACTER, OWN, Candidates, CodeStore, new_columns
+from antisparse.connect.shortlist import HALF_A_CHARACTER, SignRows
+from antisparse.connect.store import OWN, Candidates, CodeStore, new_columns
 from antisparse.errors import FormatError, InputError, InputTypeError, MissingDependencyError, StorageError
 
 T = TypeVar("T")
@@ -124,17 +125,23 @@ class PgCodes(CodeStore):
         sql = _psycopg().sql
 
         def load(cursor: Any) -> tuple[list[Any], list[Any]]:
-            cursor.execute(sql.SQL("SELECT codec FROM {}").format(database.codec_table))
+            cursor.execute(sql.SQL("SELECT * FROM {} LIMIT 2").format(database.codec_table))
             stored = cursor.fetchall()
             cursor.execute(sql.SQL("SELECT * FROM {} LIMIT 0").format(database.table))
             return stored, list(cursor.description)
 
         stored, described = database.do(load, again=True)
-        names = [one.name for one in described]
-        if len(stored) != 1 or tuple(names[:3]) != OWN:
-            raise FormatError(f"name = {database.name!r}: the table is none that PgCodes.create made, or was changed")
-        text_keys = described[0].type_display == _KEYS["text"]
-        return cls(database, database.name, SignRows.of(Codec.from_bytes(stored[0][0])), tuple(names[3:]), text_keys)
+        names = tuple(one.name for one in described)
+        foreign = f"name = {database.name!r}: the table is none that PgCodes.create made, or was changed"
+        if len(stored) != 1 or len(stored[0]) != 1 or not isinstance(stored[0][0], bytes) or names[:3] != OWN:
+            raise FormatError(foreign)
+        try:
+            rows = SignRows.of(Codec.from_bytes(stored[0][0]))
+        except FormatError as error:
+            raise FormatError(f"{foreign}: its codec: {error}") from None
+        if described[1].type_display != f"bit({rows.n_bits})":
+            raise FormatError(f"{foreign}: it holds codes that are not of its codec")
+        return cls(database, database.name, rows, names[3:], described[0].type_display == _KEYS["text"])
 
     def __len__(self) -> int:
         sql = _psycopg().sql
@@ -157,7 +164,7 @@ class PgCodes(CodeStore):
                     values = (_stored(values[number]) for values in columns.values())
                     copy.write_row((key, texts[number], rest[number].tobytes(), *values))
 
-        self._database.do(write)
+        self._database.do(write, named="columns")
 
     def _bit_texts(self, bits: Codes) -> list[str]:
         signs = np.unpackbits(bits, axis=1, count=self._rows.n_bits)
@@ -190,9 +197,10 @@ class PgCodes(CodeStore):
         )
 
         def ask(cursor: Any) -> list[list[Any]]:
-            cursor.execute("SET TRANSACTION READ ONLY")
-            cursor.execute(f"SET LOCAL hnsw.ef_search = {min(wanted, _MOST_EF)}")
-            cursor.execute("SET LOCAL hnsw.iterative_scan = strict_order")
+            cursor.execute(
+                f"SET TRANSACTION READ ONLY; SET LOCAL hnsw.ef_search = {min(wanted, _MOST_EF)}; "
+                "SET LOCAL hnsw.iterative_scan = strict_order"
+            )
             return [cursor.execute(found, (*parameters, one, wanted)).fetchall() for one in self._bit_texts(bits)]
 
         lists = self._database.do(ask, again=True, named="where" if where is not None else None)
@@ -268,9 +276,13 @@ def _typed(table: str, named: str | None) -> Iterator[None]:
     except psycopg.errors.UniqueViolation as error:
         raise InputError(f"keys holds one that is there already: {first_line(error)}") from None
     except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
-        if named is None:
+        if named != "where":
             raise InputError(f"name = {table!r}: there is no such table of codes: make it by PgCodes.create") from None
         raise InputError(f"{named}: {first_line(error)}") from None
+    except (psycopg.errors.StringDataLengthMismatch, psycopg.errors.DataException) as error:
+        if named == "where":
+            raise InputError(f"where: {first_line(error)}") from None
+        raise FormatError(f"{table!r}: the table holds codes that are not of its codec: {first_line(error)}") from None
     except psycopg.errors.DuplicateTable as error:
         raise InputError(f"name = {table!r}: {first_line(error)}; open it, or remove it first") from None
     except (psycopg.ProgrammingError, psycopg.DataError, psycopg.errors.ReadOnlySqlTransaction) as error:
@@ -288,7 +300,10 @@ def _stored(value: Any) -> Any:
     if isinstance(value, dict | list):
         from psycopg.types.json import Jsonb
 
-        return Jsonb(value)
+        try:
+            return Jsonb(json.dumps(value), dumps=str)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InputTypeError(f"columns holds what JSON cannot say: {first_line(error)}") from None
     return value
 
 

@@ -15,6 +15,7 @@ from antisparse.scan.code_base import CodeBase
 
 SHORTLIST = 10  # candidates for every result that is asked for, by default
 LEAST_SHORTLIST = 100
+HALF_A_CHARACTER = "it holds half a character (a surrogate), which UTF-8 has not"
 Found = tuple[npt.NDArray[np.float64], list[Any]]  # distances and keys of one query, the nearest first
 
 
@@ -103,7 +104,8 @@ def query_rows(codec: Codec, Q: Any) -> tuple[npt.NDArray[Any], bool]:
 
 def shortlist_size(k: int, shortlist: int | None) -> int:
     """How many candidates a database gives: by default ten for every result, and a hundred at least."""
-    return max(LEAST_SHORTLIST, SHORTLIST * k) if shortlist is None else max(shortlist, k)
+    wanted = max(LEAST_SHORTLIST, SHORTLIST * k) if shortlist is None else max(shortlist, k)
+    return min(wanted, 2**31 - 1)  # databases take no more, and have fewer
 
 
 def checked_keys(keys: Any, count: int | None = None) -> list[Any]:
@@ -115,6 +117,8 @@ def checked_keys(keys: Any, count: int | None = None) -> list[Any]:
         found: list[Any] = list(texts(listed, "keys"))
         if any("\0" in key for key in found):
             raise InputError("keys holds a text with a zero character, which databases cannot store; leave it out")
+        if any("\ud800" <= character <= "\udfff" for key in found for character in key):
+            raise InputError(f"keys: {HALF_A_CHARACTER}")
     else:
         found = []
         for key in listed:

@@ -14,7 +14,6 @@ from antisparse.errors import InputError, InputTypeError
 
 OWN = ("key", "bits", "rest")  # columns of every table
 Candidates = tuple[list[Any], Codes, list[bytes]]  # keys, bits and the bytes beside them
-HALF_A_CHARACTER = "it holds half a character (a surrogate), which UTF-8 has not"
 
 
 class CodeStore(ABC):

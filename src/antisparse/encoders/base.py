@@ -122,7 +122,7 @@ class Encoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         given = plain_array(X, "X")
         if not has_named_columns(X):
             X = given
-        if given.dtype.kind in "mM" or (given.dtype.kind == "f" and given.dtype.itemsize > 8):
+        if given.dtype.kind in "mMSU" or (given.dtype.kind == "f" and given.dtype.itemsize > 8):
             real_array(given, "X", 2)  # what scikit-learn would take for numbers
         if given.ndim != 2:  # scikit-learn would print all of it
             raise InputError(

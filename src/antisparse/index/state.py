@@ -176,9 +176,9 @@ class State(ABC):
         return (distances[0], ids[0]) if single else (distances, ids)
 
     def range_search(
-        self, Q: Any, radius: float, what: Search, allowed: Any, threads: int
+        self, Q: Any, radius: float, what: Search, allowed: Any, threads: int, most: int | None = None
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any], Ids]:
-        """All ids within a distance of each query: limits, distances, ids."""
+        """All ids within a distance of each query: limits, distances, ids; InputError if they are more than `most`."""
         radius = number(radius, "radius")
         allowed = None if allowed is None else self.prepared_filter(allowed)  # once, not for every deeper search
         given = plain_array(Q, "Q")
@@ -193,7 +193,10 @@ class State(ABC):
             more = inside[:, -1] & (k < n)
             for row, d, i, within in zip(open_rows[~more], distances[~more], ids[~more], inside[~more], strict=True):
                 parts[row] = d[within], i[within]
-            open_rows, k = open_rows[more], 8 * k
+            open_rows = open_rows[more]
+            if most is not None and sum(len(d) for d, _ in parts) + k * len(open_rows) > most:  # looked at no deeper
+                raise InputError(f"radius finds more than {most:,} results; take a smaller one, or fewer queries")
+            k = 8 * k
         limits = np.cumsum([0, *(len(d) for d, _ in parts)], dtype=np.int64)
         none: npt.NDArray[Any] = np.zeros(0, np.int32 if what.method == "hamming" else np.float64)
         return (

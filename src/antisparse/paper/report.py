@@ -137,7 +137,8 @@ def _page(studies: list[Study], pictures: dict[str, bytes], claims: list[Claim],
         f"<figcaption>{text(s.caption)}</figcaption></figure>\n"
         for s in studies
     )
-    seeds = f"seeds {about['seeds']}, of Figure 3 {about['sift seeds']}"
+    third = any(s.title.startswith("Figure 3") for s in studies)
+    seeds = f"seeds {about['seeds']}" + (f", of Figure 3 {about['sift seeds']}" if third else "")
     summary = f" {text(_counted(claims))}" if claims else ""
     table = f"""<h2>The claims</h2>
 <p>{text(UNCERTAINTY)}</p>

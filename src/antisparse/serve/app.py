@@ -13,6 +13,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from antisparse._version import __version__
 from antisparse.errors import (
@@ -30,6 +31,7 @@ from antisparse.serve import pages
 from antisparse.serve.answers import arrow_answer, dumps, json_answer, json_item, table_of_items
 from antisparse.serve.bodies import (
     ARROW,
+    BESIDE,
     JSON,
     NPY,
     AddBody,
@@ -40,15 +42,17 @@ from antisparse.serve.bodies import (
     RemoveBody,
     SearchAsked,
     SearchBody,
+    check_values,
     parsed,
     vectors_in,
 )
 from antisparse.serve.explorer import HEADERS, Explored
 from antisparse.serve.limits import Limits
-from antisparse.serve.service import BusyError, Service
+from antisparse.serve.service import BusyError, Found, Service
 from antisparse.serve.tokens import Right, Tokens
 
 LOG = logging.getLogger("antisparse.serve")
+_SHORT = 5000  # results that are written at once; more of them would keep others waiting
 
 
 class _RefusedError(Exception):
@@ -128,20 +132,30 @@ def create_app(
             parts.append(part)
         return b"".join(parts)
 
-    def asked_of(request: Request, body: bytes, whole: Any, beside: Any) -> tuple[Any, Any]:
+    async def said(request: Request, kind: Any) -> Any:
+        """A body of JSON as what it should be."""
+        body = await body_of(request)
+        dimension = request.app.state.service.present.codec.input_dimension
+        check_values(body, limits.queries * dimension + BESIDE)
+        return parsed(kind, body)
+
+    async def asked_of(request: Request, whole: Any, beside: Any) -> tuple[Any, Any]:
         """Queries and what is asked, from JSON, or from vectors and the parameters of the address."""
         kind = request.headers.get("content-type", JSON).split(";")[0].strip().lower()
         if kind == JSON:
-            asked = parsed(whole, body)
+            asked = await said(request, whole)
             return asked.array(), asked
         if kind not in (NPY, ARROW):
             raise _RefusedError(415, "media_type", f"content-type is {kind[:100]}; it must be {JSON}, {NPY} or {ARROW}")
-        return vectors_in(body, kind, "body"), parsed(beside, dict(request.query_params))
+        return vectors_in(await body_of(request), kind, "body"), parsed(beside, dict(request.query_params))
 
-    def answer(request: Request, found: Any, items: bool) -> Response:
-        if ARROW in request.headers.get("accept", ""):
-            return Response(arrow_answer(found, items), media_type=ARROW)
-        return Response(json_answer(found, items), media_type=JSON)
+    async def answer(request: Request, found: Found, items: bool) -> Response:
+        media = ARROW if ARROW in request.headers.get("accept", "") else JSON
+        write = arrow_answer if media == ARROW else json_answer
+        schema = found.present.schema  # items, and keys that are text, are read from files
+        short = found.ids.size <= _SHORT and not items and (schema is None or not schema.key_is_text)
+        made = write(found, items) if short else await request.app.state.service.aside(lambda: write(found, items))
+        return Response(made, media_type=media)
 
     def route(path: str, method: str, right: Right | None, **options: Any) -> Callable[[Any], Any]:
         """A route that checks tokens, keeps time, and answers errors in one shape."""
@@ -149,23 +163,15 @@ def create_app(
         def decorate(handler: Callable[[Request, Service], Awaitable[Response]]) -> Any:
             async def guarded(request: Request) -> Response:
                 service: Service = request.app.state.service
-                begun, name = time.perf_counter(), secrets.token_hex(8)
+                begun = time.perf_counter()
                 try:
                     if right is not None:
                         _check_token(keys, request, right)
-                    response = await asyncio.wait_for(handler(request, service), limits.seconds or None)
+                    async with asyncio.timeout(limits.seconds or None) as request.state.clock:
+                        response = await handler(request, service)
                 except Exception as error:
                     response = _error(error, service)
-                seconds = time.perf_counter() - begun
-                service.metrics.requests.labels(path, str(response.status_code)).inc()
-                service.metrics.latency.labels(path).observe(seconds)
-                response.headers["x-request-id"] = name
-                LOG.info(
-                    json.dumps(
-                        {"request": name, "route": path, "status": response.status_code, "ms": round(1000 * seconds, 2)}
-                    )
-                )
-                return response
+                return _noted(service, path, response, time.perf_counter() - begun)
 
             guarded.__doc__ = handler.__doc__
             app.add_api_route(
@@ -178,14 +184,14 @@ def create_app(
     @route("/search", "POST", "read", openapi_extra=_body(SearchBody, SearchAsked), responses=pages.FOUND)
     async def search(request: Request, service: Service) -> Response:
         """Find the nearest to one query or several: vectors as JSON, .npy or Arrow."""
-        Q, asked = asked_of(request, await body_of(request), SearchBody, SearchAsked)
-        return answer(request, await service.search(Q, asked), asked.items)
+        Q, asked = await asked_of(request, SearchBody, SearchAsked)
+        return await answer(request, await service.search(Q, asked), asked.items)
 
     @route("/range", "POST", "read", openapi_extra=_body(RangeBody, RangeAsked), responses=pages.FOUND)
     async def range_search(request: Request, service: Service) -> Response:
         """Find all that is as near as a radius."""
-        Q, asked = asked_of(request, await body_of(request), RangeBody, RangeAsked)
-        return answer(request, await service.range_search(Q, asked), False)
+        Q, asked = await asked_of(request, RangeBody, RangeAsked)
+        return await answer(request, await service.range_search(Q, asked), False)
 
     @route("/items/{key:path}", "GET", "read", openapi_extra=pages.KEY, responses=pages.ITEM)
     async def item(request: Request, service: Service) -> Response:
@@ -201,7 +207,7 @@ def create_app(
         present = service.present
         about = {"generation": present.generation, **present.stats(), "write": write, "version": __version__}
         return JSONResponse(
-            {**about, "limits": {"queries": limits.queries, "k": limits.k, "body_bytes": limits.body_bytes}}
+            {**about, "limits": {name: getattr(limits, name) for name in ("queries", "k", "results", "body_bytes")}}
         )
 
     @route("/metrics", "GET", "read", responses=pages.METRICS)
@@ -239,7 +245,7 @@ def create_app(
     @route("/explore", "POST", "read", openapi_extra=_body(ExploreBody), responses=pages.EXPLORED)
     async def explore(request: Request, service: Service) -> Response:
         """What every search finds for an item, a text or a vector, beside what is exact; with codes."""
-        asked = parsed(ExploreBody, await body_of(request))
+        asked = await said(request, ExploreBody)
         found = await service.in_turn(lambda: request.app.state.explored.ask(asked))
         return Response(dumps(found), media_type=JSON)
 
@@ -247,14 +253,18 @@ def create_app(
         if not write:
             raise _RefusedError(403, "read_only", "this service is read only; start it with --write")
 
+    async def changed(request: Request, deed: Callable[[Index], Any]) -> Any:
+        """What a change gives. From when it begins it may take its time: whoever was told to try again would."""
+        return await request.app.state.service.change(deed, lambda: request.state.clock.reschedule(None))
+
     @route("/add", "POST", "write", openapi_extra=_body(AddBody), responses=pages.ADDED)
     async def add(request: Request, service: Service) -> Response:
         """Add vectors, and their items where the index keeps any. They are on the disk when it answers."""
         check_writes()
-        given = parsed(AddBody, await body_of(request))
+        given = await said(request, AddBody)
         _check_count(given.vectors, limits)
-        done = await service.change(
-            lambda index: index.add(_rows(given), given.ids, items=table_of_items(index, given.items))
+        done = await changed(
+            request, lambda index: index.add(_rows(given), given.ids, items=table_of_items(index, given.items))
         )
         return JSONResponse({"ids": done.tolist(), "generation": service.present.generation})
 
@@ -262,10 +272,10 @@ def create_app(
     async def update(request: Request, service: Service) -> Response:
         """Replace vectors, and their items where these are given."""
         check_writes()
-        given = parsed(AddBody, await body_of(request))
+        given = await said(request, AddBody)
         _check_count(given.vectors, limits)
-        await service.change(
-            lambda index: index.update(_rows(given), given.ids, items=table_of_items(index, given.items))
+        await changed(
+            request, lambda index: index.update(_rows(given), given.ids, items=table_of_items(index, given.items))
         )
         return JSONResponse({"updated": len(given.vectors), "generation": service.present.generation})
 
@@ -273,15 +283,15 @@ def create_app(
     async def remove(request: Request, service: Service) -> Response:
         """Remove vectors, all of them or, if one is not there, none."""
         check_writes()
-        given = parsed(RemoveBody, await body_of(request))
+        given = await said(request, RemoveBody)
         _check_count(given.ids, limits)
-        await service.change(lambda index: index.remove(given.ids))
+        await changed(request, lambda index: index.remove(given.ids))
         return JSONResponse({"removed": len(given.ids), "generation": service.present.generation})
 
     @app.exception_handler(HTTPException)
     async def _unknown(request: Request, error: HTTPException) -> Response:
-        request.app.state.service.metrics.requests.labels("unknown", str(error.status_code)).inc()
-        return _shape(error.status_code, "http", str(error.detail), dict(error.headers or {}))
+        response = _shape(error.status_code, "http", str(error.detail), dict(error.headers or {}))
+        return _noted(request.app.state.service, "unknown", response)
 
     return app
 
@@ -327,6 +337,8 @@ def _error(error: Exception, service: Service) -> Response:
         return _shape(error.status, error.code, str(error), error.headers)
     if isinstance(error, BusyError):
         return _shape(503, "busy", "there are too many requests; try again in a second", {"retry-after": "1"})
+    if isinstance(error, ClientDisconnect):  # no one reads it, but it is counted and logged
+        return _shape(400, "gone", "the body was cut")
     if isinstance(error, TimeoutError):
         return _shape(503, "timeout", "the request took too long", {"retry-after": "1"})
     for kind, status, code in _STATUS:
@@ -334,6 +346,16 @@ def _error(error: Exception, service: Service) -> Response:
             return _shape(status, code, str(error))
     LOG.error(json.dumps({"error": type(error).__name__, "trace": "".join(traceback.format_tb(error.__traceback__))}))
     return _shape(500, "internal", "something went wrong; the log has more")
+
+
+def _noted(service: Service, route: str, response: Response, seconds: float = 0.0) -> Response:
+    """An answer that was counted and logged, with the name that it has there."""
+    name, status = secrets.token_hex(8), response.status_code
+    service.metrics.requests.labels(route, str(status)).inc()
+    service.metrics.latency.labels(route).observe(seconds)
+    response.headers["x-request-id"] = name
+    LOG.info(json.dumps({"request": name, "route": route, "status": status, "ms": round(1000 * seconds, 2)}))
+    return response
 
 
 def _shape(status: int, code: str, message: str, headers: dict[str, str] | None = None) -> Response:

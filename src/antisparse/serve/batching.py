@@ -71,8 +71,7 @@ class Batcher:
                 del self._open[key]
             return np.concatenate(batch.queries)
 
-        if self._busy():
-            await asyncio.sleep(self._seconds)
+        await asyncio.sleep(self._seconds if self._busy() else 0)  # 0: those that came at the same time join, too
         try:
             of, distances, ids = await self._search(gathered, what)
         except BaseException as error:

@@ -8,10 +8,11 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from antisparse.errors import InputError
-from antisparse.index.item_schema import pyarrow
 from antisparse.index.tables import vector_column, vectors_of
+from antisparse.serve.arrow_stream import table_in
 
 JSON, NPY, ARROW = "application/json", "application/x-npy", "application/vnd.apache.arrow.stream"
+BESIDE = 1 << 20  # values of a body of JSON that are not in vectors: ids, texts, columns
 Array = npt.NDArray[Any]
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
@@ -65,6 +66,7 @@ class SearchAsked(Asked):
 
     k: Annotated[int, Field(ge=1)] = Field(10, description="Results a query.")
     shortlist: Annotated[int, Field(ge=1)] | None = Field(None, description="Candidates that are ranked anew.")
+    shortlist_method: Literal["hamming", "asymmetric"] = Field("hamming", description="What finds these candidates.")
     items: bool = Field(False, description="Give the items of what is found.")
 
 
@@ -75,7 +77,7 @@ class SearchBody(Queries, SearchAsked):
 class RangeAsked(Asked):
     """What is asked of a search by distance."""
 
-    radius: Number = Field(description="Find all that is as near as that.")
+    radius: Number = Field(description="Find all that is as near as that.", examples=[0.5])
 
 
 class RangeBody(Queries, RangeAsked):
@@ -85,15 +87,21 @@ class RangeBody(Queries, RangeAsked):
 class AddBody(_Body):
     """Vectors to add, or to put in place of others."""
 
-    vectors: list[Vector] = Field(min_length=1)
-    ids: list[Id] | None = Field(None, description="Ids, or, of what is replaced, keys; by default the next ids.")
-    items: list[dict[str, Any]] | None = Field(None, description="The items of the vectors, where the index keeps any.")
+    vectors: list[Vector] = Field(min_length=1, examples=[[[0.1, 0.2, 0.3], [0.3, 0.2, 0.1]]])
+    ids: list[Id] | None = Field(
+        None, description="Ids, or, of what is replaced, keys; by default the next ids.", examples=[[17, 18]]
+    )
+    items: list[dict[str, Any]] | None = Field(
+        None,
+        description="The items of the vectors, where the index keeps any.",
+        examples=[[{"key": "a", "text": "some text"}, {"key": "b", "text": "another text"}]],
+    )
 
 
 class RemoveBody(_Body):
     """What to remove."""
 
-    ids: list[Id] = Field(description="Ids, or keys where these are text.")
+    ids: list[Id] = Field(description="Ids, or keys where these are text.", examples=[[17, 18], ["a", "b"]])
 
 
 class ItemsAsked(_Body):
@@ -120,6 +128,12 @@ class ExploreBody(_Body):
         return self
 
 
+def check_values(body: bytes, most: int) -> None:
+    """Raise if a body of JSON has more values than may be. Each would take ten times its bytes or more."""
+    if body.count(b",") >= most:
+        raise InputError(f"the body has more than {most:,} values; send vectors as {NPY}, or several requests")
+
+
 def parsed(kind: type[BaseModel], body: bytes | dict[str, Any]) -> Any:
     """A body as what it should be; InputError says where it is not."""
     try:
@@ -136,12 +150,7 @@ def vectors_in(body: bytes, kind: str, name: str) -> Array:
     """The vectors of a body that is .npy, without pickles, or an Arrow stream of a table with a column of vectors."""
     if kind == NPY:
         return _npy(body, name)
-    pa = pyarrow()
-    try:
-        table = pa.ipc.open_stream(pa.py_buffer(body)).read_all()
-        table.validate(full=True)
-    except (pa.ArrowException, OSError, ValueError, TypeError, LookupError, MemoryError) as error:
-        raise InputError(f"{name} is not a stream of Arrow: {str(error)[:200]}") from None
+    table = table_in(body, name)
     return vectors_of(table, vector_column(table.schema, None))
 
 

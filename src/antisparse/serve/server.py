@@ -1,6 +1,8 @@
 """The service as a process: where it listens, what it says, and how it ends."""
 
+import json
 import logging
+import math
 import signal
 import socket
 import sys
@@ -14,6 +16,7 @@ from antisparse.errors import InputError, MissingDependencyError, StorageError
 from antisparse.serve.limits import Limits
 from antisparse.serve.tokens import Tokens
 
+_UNSENT = 1 << 17  # bytes that the system keeps of an answer: with more, a slow client would seem to take nothing
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -50,20 +53,18 @@ def serve(
     except ImportError:
         raise MissingDependencyError("a service needs uvicorn: pip install 'antisparse[serve]'") from None
     from antisparse.serve.app import create_app
+    from antisparse.serve.connections import patient_for
 
     integer(port, "port", 0, 2**16)
     check_host(host, tokens)
     app = create_app(index, write=write, tokens=tokens, limits=limits, follow=follow, **explorer)
-    if log:
-        handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(logging.Formatter("%(message)s"))
-        logging.getLogger("antisparse.serve").handlers = [handler]
-        logging.getLogger("antisparse.serve").setLevel(logging.INFO)
+    _log_to(sys.stderr, log)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # Its protocol is named, or asyncio would not send small answers at once (TCP_NODELAY).
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _UNSENT)
         listening.bind((host, port))
         listening.listen()
     except OSError as error:
@@ -74,8 +75,10 @@ def serve(
         log_config=None,
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=int(nonnegative(end, "end")) or None,
+        timeout_graceful_shutdown=math.ceil(nonnegative(end, "end")),
         timeout_keep_alive=30,
+        http=patient_for((Limits() if limits is None else limits).seconds),
+        ws="none",
         h11_max_incomplete_event_size=64 << 10,
     )
 
@@ -104,6 +107,25 @@ def serve(
 
     with listening:
         Server(config).run(sockets=[listening])
+
+
+class _Line(logging.Formatter):
+    """A line of JSON, of the kinds of errors alone: what they say may hold what was asked."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        said = {"server": record.getMessage()}
+        kind = record.exc_info[0] if record.exc_info else None
+        return json.dumps(said if kind is None else {**said, "error": kind.__name__})
+
+
+def _log_to(stream: Any, requests: bool) -> None:
+    """Lines of JSON alone: of requests, where these are wanted, and of the server."""
+    for name, formatter in (("antisparse.serve", logging.Formatter("%(message)s")), ("uvicorn.error", _Line())):
+        handler = logging.StreamHandler(stream)
+        handler.setFormatter(formatter)
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(logging.INFO if requests and name != "uvicorn.error" else logging.ERROR)
 
 
 def check_host(host: str, tokens: Tokens | None) -> None:

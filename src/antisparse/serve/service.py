@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,6 +16,7 @@ from antisparse.index.index import Index
 from antisparse.index.reader import Reader
 from antisparse.index.state import State
 from antisparse.index.texts import TextModel
+from antisparse.scan.search import Search
 from antisparse.serve.batching import Batcher, Gather
 from antisparse.serve.bodies import Asked, RangeAsked, SearchAsked
 from antisparse.serve.limits import Limits
@@ -69,6 +70,7 @@ class _What:
     method: str
     probes: int | str
     shortlist: int | None
+    shortlist_method: str
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,7 @@ class Service:
         self.index, self.limits = index, limits
         self.metrics = Metrics()
         self._pool = ThreadPoolExecutor(self.limits.at_once + 1, "search")  # one more: changes
+        self._aside = ThreadPoolExecutor(self.limits.at_once, "answer")
         self._turns = asyncio.Semaphore(self.limits.at_once)
         self._inside = 0
         self._batcher = Batcher(self.limits.batch_ms / 1000, lambda: self._inside > 0, self._search)
@@ -140,11 +143,17 @@ class Service:
         if not future.cancelled():
             future.exception()  # whoever asked may have gone: it is no one's any more
 
-    def _checked(self, present: Present, Q: Any) -> npt.NDArray[Any]:
+    async def aside(self, deed: Callable[[], T]) -> T:
+        """What a function gives, in a thread that is no search's: others are answered meanwhile."""
+        return await asyncio.get_running_loop().run_in_executor(self._aside, deed)
+
+    def _checked(self, present: Present, Q: Any, k: int = 1) -> npt.NDArray[Any]:
         """Queries that any search takes: what is wrong with them is said before others share a scan with them."""
         queries: npt.NDArray[Any] = np.atleast_2d(Q)
         if len(queries) > self.limits.queries:
             raise InputError(f"vectors: {len(queries)} queries, where a request may have {self.limits.queries}")
+        if len(queries) * k > self.limits.results:
+            raise InputError(f"{len(queries)} queries of k = {k} results; a request gives {self.limits.results} in all")
         with renamed(Q="vectors"):
             present.codec.queries(queries)
         return queries
@@ -157,8 +166,8 @@ class Service:
             )
         if isinstance(Q, list):
             Q = await self.in_turn(lambda: self.present.embed(Q))
-        Q = self._checked(self.present, Q)
-        what = _What(asked.k, asked.method, asked.probes, asked.shortlist)
+        Q = self._checked(self.present, Q, min(asked.k, len(self.present)))
+        what = _What(asked.k, asked.method, asked.probes, asked.shortlist, asked.shortlist_method)
         if asked.filter is None:
             found = Found(*await self._batcher.ask(Q, what))
         else:
@@ -171,9 +180,8 @@ class Service:
 
         def deed() -> Any:
             present = self.present
-            given: Any = {"method": what.method, "probes": what.probes, "shortlist": what.shortlist}
             with renamed(Q="vectors"):
-                return present, *present.search(queries[0], what.k, filter=allowed, **given)
+                return present, *present.search(queries[0], filter=allowed, **asdict(what))
 
         return await self.in_turn(deed, lambda: queries.append(gather()))
 
@@ -185,9 +193,11 @@ class Service:
 
         def deed() -> Found:
             present = self.present
-            given: Any = {"method": asked.method, "probes": asked.probes, "filter": asked.filter}
+            what = Search(1, asked.method, probes=None if asked.probes == "all" else int(asked.probes))
             with renamed(Q="vectors"):
-                limits, distances, ids = present.range_search(Q, asked.radius, **given)
+                limits, distances, ids = present._state.range_search(
+                    Q, asked.radius, what, asked.filter, 1, self.limits.results
+                )
             return Found(present, distances, ids, limits)
 
         found = await self.in_turn(deed)
@@ -200,10 +210,10 @@ class Service:
         share = 1.0 if asked.probes == "all" else min(int(asked.probes), cells) / cells
         self.metrics.codes.inc(queries * len(present) * share)
 
-    async def change(self, deed: Callable[[Index], T]) -> T:
-        """A change of the index, by one who may write."""
+    async def change(self, deed: Callable[[Index], T], begin: Callable[[], None]) -> T:
+        """A change of the index, by one who may write; `begin` is called when it can no longer be taken back."""
         try:
-            return await self.in_turn(lambda: deed(self.index))
+            return await self.in_turn(lambda: deed(self.index), begin)
         finally:
             self.metrics.generation.set(self.present.generation)
 
@@ -220,4 +230,5 @@ class Service:
 
     def close(self) -> None:
         """Let what runs end."""
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        for pool in (self._pool, self._aside):
+            pool.shutdown(wait=True, cancel_futures=True)
