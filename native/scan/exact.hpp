@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
+#include <vector>
 
 #include "machine/watch.hpp"
 #include "scan/maxima.hpp"
@@ -20,7 +21,7 @@ namespace antisparse::ANTISPARSE_ISA {
 class ExactTables {
  public:
   ExactTables(const Codes& codes, const Queries& queries, std::size_t linear)
-      : codes_(codes), queries_(queries), linear_(linear) {}
+      : codes_(codes), queries_(queries), linear_(linear), largest_(codes.nibbles() + 3) {}
 
   // Throws std::invalid_argument where an entry is out of range.
   void start(std::size_t query) {
@@ -29,13 +30,13 @@ class ExactTables {
     last_byte_ = tables_ + 32 * (codes_.bytes - 1);
     const bool stepped = queries_.cell_steps != nullptr;
     const std::size_t alike = codes_.nibbles() - 2 * linear_ - stepped;
-    const Maxima found = maxima(tables_, alike);
+    const Maxima found = maxima(tables_, alike, largest_.data());
     if (found.negative) throw std::invalid_argument("tables: an entry is negative");
     most_ = found.sum;
     alike_largest_ = std::max(found.largest, 1);
     for (std::size_t j = 0; j < linear_; ++j) most_ += 255 * static_cast<std::int64_t>(factor(j));
     if (!stepped) return;
-    const Maxima last = maxima(last_byte_ + 16, 1);
+    const Maxima last = maxima(last_byte_ + 16, 1, &largest_[alike]);
     if (last.negative) throw std::invalid_argument("tables: an entry is negative");
     const std::int32_t* steps = queries_.cell_steps + query * queries_.visited;
     const auto most_step = static_cast<std::int64_t>(*std::max_element(steps, steps + queries_.visited));
@@ -103,6 +104,8 @@ class ExactTables {
   std::size_t linear() const { return linear_; }
   // The j-th of the linear bytes adds factor * byte.
   std::int32_t factor(std::size_t j) const { return tables_[32 * (codes_.bytes - linear_ + j) + 17]; }
+  // The greatest entry of each table, but those of linear bytes; of the last one without a cell's step.
+  const std::int32_t* greatest() const { return largest_.data(); }
   // The greatest D that a code can have.
   std::int64_t most() const { return most_; }
   // The greatest entry of a byte that is not linear, at least 1.
@@ -118,6 +121,7 @@ class ExactTables {
   const std::int32_t *tables_ = nullptr, *last_byte_ = nullptr;
   std::int32_t stepped_[32] = {};
   std::int32_t alike_largest_ = 1;
+  std::vector<std::int32_t> largest_;
   std::int64_t most_ = 0;
 };
 

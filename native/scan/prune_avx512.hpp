@@ -251,13 +251,6 @@ inline void wide_sums(const ScanJob& job, std::size_t block, const Quantised* ta
     }
 }
 
-// 64 times the sums of high halves and the sums of low ones, with which the linear bytes count.
-inline void fine_sums(const ScanJob& job, std::size_t block, const Quantised halves[2], std::uint16_t* out) {
-  __m512i sums[2][1];
-  wide_sums<2, 1>(job, block, halves, sums);
-  _mm512_storeu_si512(out, _mm512_add_epi16(_mm512_slli_epi16(sums[0][0], 6), sums[1][0]));
-}
-
 // As prune_narrow, by wide sums.
 template <int queries>
 inline void prune_wide(const ScanJob& job, std::size_t first, std::size_t count, const Quantised* tables,

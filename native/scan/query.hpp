@@ -134,7 +134,7 @@ class ScanQuery {
       if (start + scan_block > codes_.places) mask &= (std::uint32_t{1} << (codes_.places - start)) - 1;
       // All of a block by fine sums cost as much as a few of them one by one.
       const int several = set_bits(mask);
-      if (!open_ && several > 4 && by_fine()) {
+      if (!together_cheap && !open_ && several > 4 && by_fine()) {
         float values[scan_block];
         least_scores(first_block + b, values);
         mask &= at_most(values, static_cast<float>(best.bound() + rounding_));
@@ -325,7 +325,7 @@ class ScanQuery {
   void least_scores(std::size_t block, float* out) const {
     constexpr float infinity = std::numeric_limits<float>::infinity();
     const std::size_t start = block * scan_block;
-    std::uint16_t sums[scan_block];
+    float sums[scan_block];
     fine_.sums(job_, block, sums);
     for (std::size_t i = 0; i < scan_block; ++i) out[i] = fine_base_ + fine_slope_ * sums[i];
     if (codes_.column()) multiply(start, out);
