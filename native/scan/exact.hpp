@@ -72,29 +72,39 @@ class ExactTables {
 
   // The score of the code at a place, in the one order of operations that everything compares with.
   double score(std::size_t place, double unit, double offset, double base) const {
-    return score(place, sum(place), unit, offset, base);
-  }
-  // The same where D is known.
-  double score(std::size_t place, std::int64_t sum, double unit, double offset, double base) const {
-    const double product = unit * static_cast<double>(sum);
-    if (!codes_.column()) return offset + product;
-    double scale;
-    if (codes_.inverse_bytes) {
-      const double more = codes_.inverse_step * codes_.inverse_bytes[place];
-      scale = 1 / (codes_.inverse_low + more);
-    } else {
-      scale = codes_.scales[place];
-    }
-    const double inner = base + product;
-    const double term = scale * inner;
-    const double score = offset + term;
-    return score == score ? score : std::numeric_limits<double>::infinity();
+    const std::uint32_t none = 0;
+    const auto d = static_cast<double>(sum(place));
+    double out;
+    scores(place, &none, &d, 1, unit, offset, base, &out);
+    return out;
   }
 
   // The scores of codes whose D are known, at places after the first one.
-  void scores(std::size_t first, const std::uint32_t* places, const std::int64_t* sums, std::size_t count, double unit,
+  void scores(std::size_t first, const std::uint32_t* places, const double* sums, std::size_t count, double unit,
               double offset, double base, double* out) const {
-    for (std::size_t i = 0; i < count; ++i) out[i] = score(first + places[i], sums[i], unit, offset, base);
+    const auto by_scale = [&](double scale, double sum) {
+      const double product = unit * sum;
+      const double inner = base + product;
+      const double term = scale * inner;
+      const double score = offset + term;
+      return score == score ? score : std::numeric_limits<double>::infinity();
+    };
+    if (codes_.inverse_bytes) {
+      const double low = codes_.inverse_low, step = codes_.inverse_step;
+      const std::uint8_t* bytes = codes_.inverse_bytes + first;
+      for (std::size_t i = 0; i < count; ++i) {
+        const double more = step * bytes[places[i]];
+        out[i] = by_scale(1 / (low + more), sums[i]);
+      }
+    } else if (codes_.scales) {
+      const float* scales = codes_.scales + first;
+      for (std::size_t i = 0; i < count; ++i) out[i] = by_scale(scales[places[i]], sums[i]);
+    } else {
+      for (std::size_t i = 0; i < count; ++i) {
+        const double product = unit * sums[i];
+        out[i] = offset + product;
+      }
+    }
   }
 
   const std::int32_t* tables() const { return tables_; }        // of all bytes but the last, which has

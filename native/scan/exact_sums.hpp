@@ -67,8 +67,8 @@ inline void sums_of_sixteen(const ExactTables& exact, const Codes& codes, std::s
 
 // Those of a half that has several by halves, the others 16 at a time.
 inline void sums_together(const ExactTables& exact, const Codes& codes, std::size_t first, const std::uint32_t* places,
-                          std::size_t count, std::int64_t* out) {
-  constexpr std::size_t several = 3, most = 16;
+                          std::size_t count, double* out) {
+  constexpr std::size_t several = 2, most = 16;
   std::uint32_t alone[most], sums[32];
   std::size_t numbers[most], left = 0;
   const auto score_alone = [&] {
@@ -93,15 +93,29 @@ inline void sums_together(const ExactTables& exact, const Codes& codes, std::siz
     }
   }
   if (left >= 4) score_alone();
-  for (std::size_t i = 0; i < left; ++i) out[numbers[i]] = exact.sum(first + alone[i]);
+  for (std::size_t i = 0; i < left; ++i) out[numbers[i]] = static_cast<double>(exact.sum(first + alone[i]));
 }
 #else
 constexpr bool together_cheap = false;
 #endif
 
+// Of all codes of a block.
+inline void block_sums(const ExactTables& exact, const Codes& codes, std::size_t block, double* out) {
+#ifdef ANTISPARSE_TARGET_AVX512
+  if (exact.most() < std::int64_t{1} << 32) {
+    std::uint32_t sums[scan_block];
+    sums_of_halves<2>(exact, codes.blocks + block * scan_block * codes.bytes, sums);
+    std::copy_n(sums, scan_block, out);
+    return;
+  }
+#endif
+  const std::size_t held = std::min(scan_block, codes.places - block * scan_block);
+  for (std::size_t i = 0; i < held; ++i) out[i] = static_cast<double>(exact.sum(block * scan_block + i));
+}
+
 // Of the codes at places after the first one, which begins a block, in ascending order.
 inline void exact_sums(const ExactTables& exact, [[maybe_unused]] const Codes& codes, std::size_t first,
-                       const std::uint32_t* places, std::size_t count, std::int64_t* out) {
+                       const std::uint32_t* places, std::size_t count, double* out) {
   std::size_t i = 0;
 #ifdef ANTISPARSE_TARGET_AVX512
   if (exact.most() < std::int64_t{1} << 32) {
@@ -109,7 +123,7 @@ inline void exact_sums(const ExactTables& exact, [[maybe_unused]] const Codes& c
     return;
   }
 #endif
-  for (; i < count; ++i) out[i] = exact.sum(first + places[i]);
+  for (; i < count; ++i) out[i] = static_cast<double>(exact.sum(first + places[i]));
 }
 
 }  // namespace antisparse::ANTISPARSE_ISA
