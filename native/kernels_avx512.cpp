@@ -1,4 +1,4 @@
-// Compiled with AVX-512 (F, BW, VL, VBMI) enabled, and linked last: see CMakeLists.txt. The scan alone: the other
+// Compiled with AVX-512 (F, BW, VL, VBMI, VNNI) enabled, and linked last: see CMakeLists.txt. The scan alone: the other
 // kernels add floats in as many lanes as AVX2 has, in one order for all instruction sets.
 #define ANTISPARSE_ISA avx512
 #define ANTISPARSE_TARGET_AVX2 1

@@ -81,8 +81,7 @@ inline void pass_blocks(const ScanJob& job, const std::vector<ScanQuery*>& queri
 
 // All queries over the blocks [first, end), by limits that a sample sets; those whose limit was too low once more,
 // without.
-inline void scan_blocks(const ScanJob& job, ScanQueries& queries, std::size_t first,
-                        std::size_t end) {
+inline void scan_blocks(const ScanJob& job, ScanQueries& queries, std::size_t first, std::size_t end) {
   std::vector<ScanQuery*> left;
   for (auto& query : queries) {
     query->guess(first, end);

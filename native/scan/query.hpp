@@ -114,7 +114,7 @@ class ScanQuery {
     const double most = most_sum(score - least_offset_);
     if (!built_ || most < 0.85 * built_for_) build(most);
     limit = {};
-    limit.flat = limit.base = 65535;  // everything passes, unless something better is known
+    limit.flat = limit.base = most_wide;  // everything passes, unless something better is known
     if (codes_.column())
       limit_by_column(score);
     else if (!limit_flat(score))
@@ -197,7 +197,7 @@ class ScanQuery {
 
   std::size_t cell() const { return cell_; }
   bool whole() const { return whole_; }  // all codes are scored
-  bool open() const { return open_; }  // there is no limit yet
+  bool open() const { return open_; }    // there is no limit yet
   bool wide() const { return tables_.wide(); }
   Quantised tables() const { return tables_.get(); }
 
@@ -228,7 +228,9 @@ class ScanQuery {
       d = (bound + 1e-15 * (std::abs(score) + std::abs(offset_))) / unit_ + 1;
       if (d < 0) return false;
     }
-    limit.flat = static_cast<float>(std::min(std::max(d / tables_.step(), 0.0), 65535.0));
+    // Rounded up by more than a float is rounded.
+    const double steps = (1 + 2e-7) * std::max(d / tables_.step(), 0.0);
+    limit.flat = static_cast<float>(std::min(steps, static_cast<double>(most_wide)));
     return true;
   }
 

@@ -55,7 +55,8 @@ inline void scan(const ScanJob& asked) {
   const std::size_t share = (count + job.threads - 1) / job.threads;
   const std::size_t fewest = std::max(least, (share + least - 1) / least * least);
   // Candidates of a group stay in cache, too, where the base does.
-  const std::size_t kept = job.codes.places * job.codes.bytes > cached ? most : (std::size_t{1} << 15) / std::max<std::size_t>(job.k, 1);
+  const std::size_t kept =
+      job.codes.places * job.codes.bytes > cached ? most : (std::size_t{1} << 15) / std::max<std::size_t>(job.k, 1);
   const std::size_t group =
       std::min(job.queries.probes ? 16 * most : std::clamp(kept / least * least, least, most), fewest);
   const std::size_t groups = (count + group - 1) / group;
