@@ -34,12 +34,13 @@ bool cpu_has_avx512() {
 #ifdef _MSC_VER
   int info[4];
   __cpuidex(info, 7, 0);
-  constexpr int f = 1 << 16, bw = 1 << 30, vl = 1 << 31, vbmi = 1 << 1;
-  return cpu_has_avx2() && (info[1] & f) && (info[1] & bw) && (info[1] & vl) && (info[2] & vbmi) &&
+  constexpr int f = 1 << 16, bw = 1 << 30, vl = 1 << 31, vbmi = 1 << 1, vnni = 1 << 11;
+  return cpu_has_avx2() && (info[1] & f) && (info[1] & bw) && (info[1] & vl) && (info[2] & vbmi) && (info[2] & vnni) &&
          (_xgetbv(0) & 0xe6) == 0xe6;
 #else
   return cpu_has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi");
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi") &&
+         __builtin_cpu_supports("avx512vnni");
 #endif
 }
 

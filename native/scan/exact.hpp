@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
+#include <vector>
 
 #include "machine/watch.hpp"
 #include "scan/maxima.hpp"
@@ -20,7 +21,7 @@ namespace antisparse::ANTISPARSE_ISA {
 class ExactTables {
  public:
   ExactTables(const Codes& codes, const Queries& queries, std::size_t linear)
-      : codes_(codes), queries_(queries), linear_(linear) {}
+      : codes_(codes), queries_(queries), linear_(linear), largest_(codes.nibbles() + 3) {}
 
   // Throws std::invalid_argument where an entry is out of range.
   void start(std::size_t query) {
@@ -29,13 +30,13 @@ class ExactTables {
     last_byte_ = tables_ + 32 * (codes_.bytes - 1);
     const bool stepped = queries_.cell_steps != nullptr;
     const std::size_t alike = codes_.nibbles() - 2 * linear_ - stepped;
-    const Maxima found = maxima(tables_, alike);
+    const Maxima found = maxima(tables_, alike, largest_.data());
     if (found.negative) throw std::invalid_argument("tables: an entry is negative");
     most_ = found.sum;
     alike_largest_ = std::max(found.largest, 1);
     for (std::size_t j = 0; j < linear_; ++j) most_ += 255 * static_cast<std::int64_t>(factor(j));
     if (!stepped) return;
-    const Maxima last = maxima(last_byte_ + 16, 1);
+    const Maxima last = maxima(last_byte_ + 16, 1, &largest_[alike]);
     if (last.negative) throw std::invalid_argument("tables: an entry is negative");
     const std::int32_t* steps = queries_.cell_steps + query * queries_.visited;
     const auto most_step = static_cast<std::int64_t>(*std::max_element(steps, steps + queries_.visited));
@@ -71,29 +72,39 @@ class ExactTables {
 
   // The score of the code at a place, in the one order of operations that everything compares with.
   double score(std::size_t place, double unit, double offset, double base) const {
-    return score(place, sum(place), unit, offset, base);
-  }
-  // The same where D is known.
-  double score(std::size_t place, std::int64_t sum, double unit, double offset, double base) const {
-    const double product = unit * static_cast<double>(sum);
-    if (!codes_.column()) return offset + product;
-    double scale;
-    if (codes_.inverse_bytes) {
-      const double more = codes_.inverse_step * codes_.inverse_bytes[place];
-      scale = 1 / (codes_.inverse_low + more);
-    } else {
-      scale = codes_.scales[place];
-    }
-    const double inner = base + product;
-    const double term = scale * inner;
-    const double score = offset + term;
-    return score == score ? score : std::numeric_limits<double>::infinity();
+    const std::uint32_t none = 0;
+    const auto d = static_cast<double>(sum(place));
+    double out;
+    scores(place, &none, &d, 1, unit, offset, base, &out);
+    return out;
   }
 
   // The scores of codes whose D are known, at places after the first one.
-  void scores(std::size_t first, const std::uint32_t* places, const std::int64_t* sums, std::size_t count, double unit,
+  void scores(std::size_t first, const std::uint32_t* places, const double* sums, std::size_t count, double unit,
               double offset, double base, double* out) const {
-    for (std::size_t i = 0; i < count; ++i) out[i] = score(first + places[i], sums[i], unit, offset, base);
+    const auto by_scale = [&](double scale, double sum) {
+      const double product = unit * sum;
+      const double inner = base + product;
+      const double term = scale * inner;
+      const double score = offset + term;
+      return score == score ? score : std::numeric_limits<double>::infinity();
+    };
+    if (codes_.inverse_bytes) {
+      const double low = codes_.inverse_low, step = codes_.inverse_step;
+      const std::uint8_t* bytes = codes_.inverse_bytes + first;
+      for (std::size_t i = 0; i < count; ++i) {
+        const double more = step * bytes[places[i]];
+        out[i] = by_scale(1 / (low + more), sums[i]);
+      }
+    } else if (codes_.scales) {
+      const float* scales = codes_.scales + first;
+      for (std::size_t i = 0; i < count; ++i) out[i] = by_scale(scales[places[i]], sums[i]);
+    } else {
+      for (std::size_t i = 0; i < count; ++i) {
+        const double product = unit * sums[i];
+        out[i] = offset + product;
+      }
+    }
   }
 
   const std::int32_t* tables() const { return tables_; }        // of all bytes but the last, which has
@@ -103,6 +114,8 @@ class ExactTables {
   std::size_t linear() const { return linear_; }
   // The j-th of the linear bytes adds factor * byte.
   std::int32_t factor(std::size_t j) const { return tables_[32 * (codes_.bytes - linear_ + j) + 17]; }
+  // The greatest entry of each table, but those of linear bytes; of the last one without a cell's step.
+  const std::int32_t* greatest() const { return largest_.data(); }
   // The greatest D that a code can have.
   std::int64_t most() const { return most_; }
   // The greatest entry of a byte that is not linear, at least 1.
@@ -118,6 +131,7 @@ class ExactTables {
   const std::int32_t *tables_ = nullptr, *last_byte_ = nullptr;
   std::int32_t stepped_[32] = {};
   std::int32_t alike_largest_ = 1;
+  std::vector<std::int32_t> largest_;
   std::int64_t most_ = 0;
 };
 

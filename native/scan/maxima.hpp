@@ -18,7 +18,8 @@ struct Maxima {
   bool negative = false;
 };
 
-inline Maxima maxima(const std::int32_t* tables, std::size_t count) {
+// `each` has room for three more than there are tables.
+inline Maxima maxima(const std::int32_t* tables, std::size_t count, std::int32_t* each) {
   Maxima found;
 #ifdef ANTISPARSE_TARGET_AVX2
   __m256i any = _mm256_setzero_si256(), sum = any;
@@ -39,6 +40,7 @@ inline Maxima maxima(const std::int32_t* tables, std::size_t count) {
     const __m256i first = pair(rows[0], rows[1]), second = pair(rows[2], rows[3]);
     const __m256i both = _mm256_max_epi32(_mm256_unpacklo_epi64(first, second), _mm256_unpackhi_epi64(first, second));
     const __m128i four = _mm_max_epi32(_mm256_castsi256_si128(both), _mm256_extracti128_si256(both, 1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(each + g), four);
     largest = _mm_max_epi32(largest, four);
     sum = _mm256_add_epi64(sum, _mm256_cvtepi32_epi64(four));
   }
@@ -57,6 +59,7 @@ inline Maxima maxima(const std::int32_t* tables, std::size_t count) {
       any |= tables[v];
       most = std::max(most, tables[v]);
     }
+    *each++ = most;
     found.sum += most;
     found.largest = std::max(found.largest, most);
   }

@@ -9,6 +9,8 @@
 
 namespace antisparse::ANTISPARSE_ISA {
 
+using ScanQueries = std::vector<std::unique_ptr<ScanQuery>>;
+
 template <int count>
 void prune_group(const ScanJob& job, ScanQuery* const* queries, std::size_t first, std::size_t blocks,
                  std::vector<std::uint32_t>& masks) {
@@ -32,14 +34,16 @@ void prune_group(const ScanJob& job, ScanQuery* const* queries, std::size_t firs
 inline void prune_all(const ScanJob& job, const std::vector<ScanQuery*>& ready, std::vector<ScanQuery*>& order,
                       std::size_t at, std::size_t blocks, std::vector<std::uint32_t>& masks) {
   for (ScanQuery* query : ready)
-    if (query->open()) {
+    if (query->whole()) {
+      query->collect_whole(at, blocks);
+    } else if (query->open()) {
       query->gather(query->cell(), at, blocks);
       query->collect_gathered();
     }
   for (const bool wide : {false, true}) {
     order.clear();
     for (ScanQuery* query : ready)
-      if (!query->open() && query->wide() == wide) order.push_back(query);
+      if (!query->whole() && !query->open() && query->wide() == wide) order.push_back(query);
     std::size_t i = 0;
     for (; i + 4 <= order.size(); i += 4) prune_group<4>(job, &order[i], at, blocks, masks);
     for (; i + 2 <= order.size(); i += 2) prune_group<2>(job, &order[i], at, blocks, masks);
@@ -77,8 +81,7 @@ inline void pass_blocks(const ScanJob& job, const std::vector<ScanQuery*>& queri
 
 // All queries over the blocks [first, end), by limits that a sample sets; those whose limit was too low once more,
 // without.
-inline void scan_blocks(const ScanJob& job, std::vector<std::unique_ptr<ScanQuery>>& queries, std::size_t first,
-                        std::size_t end) {
+inline void scan_blocks(const ScanJob& job, ScanQueries& queries, std::size_t first, std::size_t end) {
   std::vector<ScanQuery*> left;
   for (auto& query : queries) {
     query->guess(first, end);
@@ -96,7 +99,7 @@ inline void scan_blocks(const ScanJob& job, std::vector<std::unique_ptr<ScanQuer
 
 // Each query over the cells it probes, cell by cell, so that queries of the same cell pass it together. A chunk is no
 // longer than what each of them has seen: what they find there sets the limits for the rest.
-inline void scan_cells(const ScanJob& job, std::vector<std::unique_ptr<ScanQuery>>& queries, std::size_t first) {
+inline void scan_cells(const ScanJob& job, ScanQueries& queries, std::size_t first) {
   const std::size_t longest = longest_chunk(job);
   std::vector<std::uint32_t> masks(4 * std::max(longest, first_blocks(job)));
   std::vector<ScanQuery*> ready, order;

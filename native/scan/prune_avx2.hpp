@@ -12,6 +12,9 @@
 
 namespace antisparse::ANTISPARSE_ISA {
 
+constexpr std::size_t share_a_byte = 4, tables_together = 1;
+constexpr float most_wide = 65535;
+
 inline __m256 eight(const float* values) { return _mm256_loadu_ps(values); }
 
 inline __m256 eight(const std::uint8_t* bytes) {

@@ -1,4 +1,5 @@
-// The quantised pass with AVX-512 (BW, VBMI): see prune.hpp. A register holds two bytes of the 32 codes of a block.
+// The quantised pass with AVX-512 (BW, VBMI, VNNI): see prune.hpp. For narrow sums a register holds two bytes of the 32
+// codes of a block; for wide ones, four bytes of 16 codes, which one instruction adds to sums of 32 bits.
 #pragma once
 
 #include <immintrin.h>
@@ -11,6 +12,9 @@
 #include "scan/scan.hpp"
 
 namespace antisparse::ANTISPARSE_ISA {
+
+constexpr std::size_t share_a_byte = 2, tables_together = 4;
+constexpr float most_wide = 1 << 30;
 
 // Nibbles of two bytes of 32 codes, as places in the 64 entries of both bytes: of the first byte's high nibbles the
 // table comes first, then that of its low ones, then the second's.
@@ -44,7 +48,7 @@ inline void ask_ahead(const std::uint8_t* codes) {
 // In place of a column's type where codes have none.
 struct NoColumn {};
 
-// The limits of the codes of one block or two, from their column, as 8-bit or 16-bit integers, rounded down, saturated.
+// The limits of the codes of one block or two, from their column, as bytes, rounded down, saturated.
 template <int blocks>
 struct Limits {
   static __m512 sixteen(const float* values) { return _mm512_loadu_ps(values); }
@@ -76,15 +80,6 @@ struct Limits {
     const __m512i packed = _mm512_packus_epi16(_mm512_packs_epi32(v[0], v[1]), _mm512_packs_epi32(v[2], v[3]));
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     return _mm512_permutexvar_epi32(order, packed);
-  }
-  // A block each.
-  template <class Column>
-  static void shorts(const Column* column, const Limit& limit, __m512i out[2]) {
-    __m512i v[4];
-    lanes(column, limit, v);
-    const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
-    for (int b = 0; b < blocks; ++b)
-      out[b] = _mm512_permutexvar_epi64(order, _mm512_packus_epi32(v[2 * b], v[2 * b + 1]));
   }
 };
 
@@ -185,101 +180,143 @@ inline void prune_narrow(const ScanJob& job, std::size_t first, std::size_t coun
     narrow_masks<queries, 0>(job, first, count, tables, limits, masks);
 }
 
-// The sums of codes 0..31: of even and of odd numbered ones, and of two halves. The even ones stand with 256 times the
-// odd ones in `both`. All add up to less than 2^16.
-inline __m512i in_order(__m512i both, __m512i odd) {
-  const __m512i even = _mm512_sub_epi16(both, _mm512_slli_epi16(odd, 8));
-  const auto halves = [](__m512i v) {
-    return _mm256_add_epi16(_mm512_castsi512_si256(v), _mm512_extracti64x4_epi64(v, 1));
-  };
-  const __m512i wide_even = _mm512_cvtepu16_epi32(halves(even)), wide_odd = _mm512_cvtepu16_epi32(halves(odd));
-  return _mm512_or_si512(wide_even, _mm512_slli_epi32(wide_odd, 16));
+// Loads stay in registers, which GCC would repeat for every use: loads are then the limit.
+inline void keep([[maybe_unused]] __m512i& a, [[maybe_unused]] __m512i& b) {
+#ifdef __GNUC__
+  asm("" : "+v"(a), "+v"(b));
+#endif
 }
 
-// 16-bit sums of the codes of some blocks, saturated; gathered as prune_avx2.hpp says, but that the four entries that
-// add up in a byte are those of every other byte of a code.
+// The nibbles of four bytes of 32 codes, 16 and 16, as places in the 64 entries of their tables.
+struct Quads {
+  __m512i high[2], low[2];
+
+  // Of two bytes of all codes, and the next two.
+  Quads(__m512i first, __m512i second) {
+    const __m512i number = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i order =
+        _mm512_add_epi8(_mm512_set1_epi32(0x60402000), _mm512_mullo_epi32(number, _mm512_set1_epi32(0x01010101)));
+    const __m512i nibble = _mm512_set1_epi8(15), table = _mm512_set1_epi32(0x30201000);
+    constexpr int in_or = 0xEA;  // (a & b) | c
+    for (int h = 0; h < 2; ++h) {
+      const __m512i from = _mm512_add_epi8(order, _mm512_set1_epi8(static_cast<char>(16 * h)));
+      const __m512i four = _mm512_permutex2var_epi8(first, from, second);
+      high[h] = _mm512_ternarylogic_epi64(_mm512_srli_epi16(four, 4), nibble, table, in_or);
+      low[h] = _mm512_ternarylogic_epi64(four, nibble, table, in_or);
+    }
+  }
+};
+
+// Those of the bytes from `codes` on, of which a code has `left` more.
+template <bool whole>
+inline Quads quads(const std::uint8_t* codes, std::size_t left) {
+  if (whole || left >= 4) {
+    __m512i first = _mm512_loadu_si512(codes), second = _mm512_loadu_si512(codes + 64);
+    keep(first, second);
+    return {first, second};
+  }
+  const auto half = [&](std::size_t byte) {
+    const __mmask64 read = left >= byte + 2 ? ~__mmask64{0} : left > byte ? 0xFFFFFFFF : 0;
+    return _mm512_maskz_loadu_epi8(read, codes + byte * scan_block);
+  };
+  return {half(0), half(2)};
+}
+
+// The limits of 16 codes, from their column, rounded down.
+template <class Column>
+inline __m512i wide_limits(const Column* column, const Limit& limit) {
+  __m512 value = _mm512_fmadd_ps(_mm512_set1_ps(limit.slope), Limits<1>::sixteen(column), _mm512_set1_ps(limit.base));
+  // Out of an integer's range means far above or below any sum; NaN (no limit) comes out of both as the greatest.
+  if (limit.clamp) value = _mm512_min_ps(_mm512_max_ps(_mm512_set1_ps(-1), value), _mm512_set1_ps(most_wide));
+  return _mm512_cvttps_epi32(value);
+}
+
+// Sums of the bytes that are looked up, of some blocks from `codes` on for some queries at once.
 template <int queries, int blocks>
-inline void wide_sums(const ScanJob& job, std::size_t block, const Quantised* tables, __m512i sums[queries][blocks]) {
-  constexpr std::size_t longest = 512;
-  const std::size_t bytes = job.codes.bytes, looked_up = bytes - job.linear;
-  const std::uint8_t* codes = job.codes.blocks + block * bytes * scan_block;
-  for (std::size_t first = 0; first == 0 || first < looked_up; first += longest) {
-    __m512i both[queries][blocks], odd[queries][blocks];
-    for (int q = 0; q < queries; ++q)
-      for (int b = 0; b < blocks; ++b) both[q][b] = odd[q][b] = _mm512_setzero_si512();
-    const auto gather = [&](int q, int b, __m512i sum) {
-      both[q][b] = _mm512_add_epi16(both[q][b], sum);
-      odd[q][b] = _mm512_add_epi16(odd[q][b], _mm512_srli_epi16(sum, 8));
-    };
-    const std::size_t end = std::min(first + longest, looked_up);
-    std::size_t j = first;
-    for (; j + 4 <= end; j += 4)
-      for (int b = 0; b < blocks; ++b) {
-        const std::uint8_t* four = codes + (b * bytes + j) * scan_block;
-        if (queries == 1)
-          for (std::size_t i = 0; i < 4; i += 2) ask_ahead(four + i * scan_block);
-        const Places place[2] = {places<false>(four), places<false>(four + 2 * scan_block)};
-        for (int q = 0; q < queries; ++q) {
-          const std::uint8_t* t = tables[q].entries + 32 * j;
-          gather(
-              q, b,
-              _mm512_adds_epu8(place[0].look_up(_mm512_loadu_si512(t)), place[1].look_up(_mm512_loadu_si512(t + 64))));
+inline void wide_sums(const std::uint8_t* codes, std::size_t bytes, std::size_t looked_up, const Quantised* tables,
+                      __m512i out[queries][blocks][2]) {
+  const __m512i ones = _mm512_set1_epi8(1);
+  const std::uint8_t* entries[queries];
+  for (int q = 0; q < queries; ++q) entries[q] = tables[q].entries;
+  __m512i sums[queries][blocks][2];  // not `out`, which may be memory
+  for (int q = 0; q < queries; ++q)
+    for (int i = 0; i < blocks; ++i) sums[q][i][0] = sums[q][i][1] = _mm512_setzero_si512();
+  const auto add = [&](std::size_t j, auto whole) {
+    for (int i = 0; i < blocks; ++i) {
+      const std::uint8_t* four = codes + (i * bytes + j) * scan_block;
+      if (queries == 1)
+        for (int line = 0; line < 128; line += 64) ask_ahead(four + line);
+      const Quads place = quads<whole>(four, bytes - j);
+      for (int q = 0; q < queries; ++q) {
+        __m512i high = _mm512_loadu_si512(entries[q] + 32 * j);
+        __m512i low = _mm512_loadu_si512(entries[q] + 32 * j + 64);
+        keep(high, low);
+        for (int h = 0; h < 2; ++h) {
+          const __m512i both = _mm512_adds_epu8(_mm512_permutexvar_epi8(place.high[h], high),
+                                                _mm512_permutexvar_epi8(place.low[h], low));
+          sums[q][i][h] = _mm512_dpbusd_epi32(sums[q][i][h], both, ones);
         }
       }
-    const auto rest = [&](auto last) {
-      for (int b = 0; b < blocks; ++b) {
-        const Places place = places<last>(codes + (b * bytes + j) * scan_block);
-        for (int q = 0; q < queries; ++q) gather(q, b, place.look_up(_mm512_loadu_si512(tables[q].entries + 32 * j)));
-      }
-    };
-    for (; j + 2 <= end; j += 2) rest(std::false_type());
-    if (j < end) rest(std::true_type());
-    for (int q = 0; q < queries; ++q)
-      for (int b = 0; b < blocks; ++b) {
-        const __m512i part = in_order(both[q][b], odd[q][b]);
-        sums[q][b] = first ? _mm512_adds_epu16(sums[q][b], part) : part;
-      }
-  }
+    }
+  };
+  std::size_t j = 0;
+  for (; j + 4 <= looked_up; j += 4) add(j, std::true_type());
+  if (j < looked_up) add(j, std::false_type());
   for (int q = 0; q < queries; ++q)
-    for (std::size_t j = 0; j < job.linear; ++j) {
-      const __m512i factor = _mm512_set1_epi16(static_cast<short>(tables[q].factors[j]));
-      for (int b = 0; b < blocks; ++b) {
-        const auto* byte = reinterpret_cast<const __m256i*>(codes + (b * bytes + looked_up + j) * scan_block);
-        const __m512i high = _mm512_slli_epi16(_mm512_cvtepu8_epi16(_mm256_loadu_si256(byte)), 8);
-        sums[q][b] = _mm512_adds_epu16(sums[q][b], _mm512_mulhi_epu16(high, factor));
+    for (int i = 0; i < blocks; ++i)
+      for (int h = 0; h < 2; ++h) out[q][i][h] = sums[q][i][h];
+}
+
+// masks[q][b]: bit i is set where code i of block b may pass for query q. Some blocks for some queries at once.
+template <int queries, int blocks, class Column>
+inline void wide_masks(const ScanJob& job, const Column* column, std::size_t block, std::size_t b,
+                       const Quantised* tables, const Limit* limits, std::uint32_t* const* masks) {
+  const std::size_t bytes = job.codes.bytes, looked_up = bytes - job.linear;
+  const std::uint8_t* codes = job.codes.blocks + block * bytes * scan_block;
+  __m512i sums[queries][blocks][2];
+  wide_sums<queries, blocks>(codes, bytes, looked_up, tables, sums);
+  for (std::size_t l = 0; l < job.linear; ++l)
+    for (int i = 0; i < blocks; ++i)
+      for (int h = 0; h < 2; ++h) {
+        const std::uint8_t* byte = codes + (i * bytes + looked_up + l) * scan_block + 16 * h;
+        const __m512i value = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(byte)));
+        for (int q = 0; q < queries; ++q) {
+          const __m512i factor = _mm512_set1_epi32(tables[q].factors[l]);
+          sums[q][i][h] = _mm512_add_epi32(sums[q][i][h], _mm512_srli_epi32(_mm512_mullo_epi32(value, factor), 8));
+        }
       }
+  for (int q = 0; q < queries; ++q)
+    for (int i = 0; i < blocks; ++i) {
+      const auto passing = [&](int h) {
+        if constexpr (std::is_same_v<Column, NoColumn>)
+          return _mm512_cmple_epi32_mask(sums[q][i][h], _mm512_set1_epi32(static_cast<int>(limits[q].flat)));
+        else
+          return _mm512_cmple_epi32_mask(sums[q][i][h],
+                                         wide_limits(column + (block + i) * scan_block + 16 * h, limits[q]));
+      };
+      masks[q][b + i] = static_cast<std::uint32_t>(passing(0)) | static_cast<std::uint32_t>(passing(1)) << 16;
     }
 }
 
-// 64 times the sums of high halves and the sums of low ones, with which the linear bytes count.
-inline void fine_sums(const ScanJob& job, std::size_t block, const Quantised halves[2], std::uint16_t* out) {
-  __m512i sums[2][1];
-  wide_sums<2, 1>(job, block, halves, sums);
-  _mm512_storeu_si512(out, _mm512_add_epi16(_mm512_slli_epi16(sums[0][0], 6), sums[1][0]));
+template <int queries, class Column>
+inline void wide_masks(const ScanJob& job, const Column* column, std::size_t first, std::size_t count,
+                       const Quantised* tables, const Limit* limits, std::uint32_t* const* masks) {
+  std::size_t b = 0;
+  constexpr int together = queries < 4 ? 2 : 1;
+  for (; b + together <= count; b += together)
+    wide_masks<queries, together>(job, column, first + b, b, tables, limits, masks);
+  for (; b < count; ++b) wide_masks<queries, 1>(job, column, first + b, b, tables, limits, masks);
 }
 
-// As prune_narrow, by wide sums.
 template <int queries>
 inline void prune_wide(const ScanJob& job, std::size_t first, std::size_t count, const Quantised* tables,
                        const Limit* limits, std::uint32_t* const* masks) {
-  const auto some = [&](std::size_t b, auto blocks) {
-    __m512i sums[queries][blocks];
-    wide_sums<queries, blocks>(job, first + b, tables, sums);
-    for (int q = 0; q < queries; ++q) {
-      __m512i limit[blocks];
-      const std::size_t at = (first + b) * scan_block;
-      if (job.codes.inverse_bytes)
-        Limits<blocks>::shorts(job.codes.inverse_bytes + at, limits[q], limit);
-      else if (job.codes.inverse)
-        Limits<blocks>::shorts(job.codes.inverse + at, limits[q], limit);
-      else
-        std::fill_n(limit, int{blocks}, _mm512_set1_epi16(static_cast<short>(static_cast<int>(limits[q].flat))));
-      for (int i = 0; i < blocks; ++i) masks[q][b + i] = _mm512_cmple_epu16_mask(sums[q][i], limit[i]);
-    }
-  };
-  std::size_t b = 0;
-  for (; queries > 1 && b + 2 <= count; b += 2) some(b, std::integral_constant<int, 2>());
-  for (; b < count; ++b) some(b, std::integral_constant<int, 1>());
+  if (job.codes.inverse_bytes)
+    wide_masks<queries>(job, job.codes.inverse_bytes, first, count, tables, limits, masks);
+  else if (job.codes.inverse)
+    wide_masks<queries>(job, job.codes.inverse, first, count, tables, limits, masks);
+  else
+    wide_masks<queries, NoColumn>(job, nullptr, first, count, tables, limits, masks);
 }
 
 }  // namespace antisparse::ANTISPARSE_ISA

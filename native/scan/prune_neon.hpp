@@ -11,6 +11,9 @@
 
 namespace antisparse::ANTISPARSE_ISA {
 
+constexpr std::size_t share_a_byte = 4, tables_together = 1;
+constexpr float most_wide = 65535;
+
 // A block's 32 bytes, codes 0..15 and 16..31.
 struct Bytes {
   uint8x16_t half[2];

@@ -8,6 +8,9 @@
 
 namespace antisparse::ANTISPARSE_ISA {
 
+constexpr std::size_t share_a_byte = 4, tables_together = 1;
+constexpr float most_wide = 65535;
+
 // out = min(entries * factor, most), rounded down.
 inline void quantise(const std::int32_t* entries, std::size_t count, float factor, float most, std::uint8_t* out) {
   for (std::size_t i = 0; i < count; ++i)

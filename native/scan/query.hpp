@@ -29,8 +29,7 @@ struct Stretch {
 struct Hits {
   static constexpr std::size_t enough = 256;
   std::array<std::uint32_t, enough + 64> places;
-  std::array<std::int64_t, enough + 64> sums;
-  std::array<double, enough + 64> scores;
+  std::array<double, enough + 64> sums, scores;
   std::size_t count = 0;
 };
 
@@ -69,7 +68,7 @@ class ScanQuery {
     unit_ = queries.units[query];
     base_ = queries.base ? queries.base[query] : 0;
     exact_.start(query);
-    built_ = prefer_wide_ = fine_built_ = false;
+    built_ = prefer_wide_ = fine_built_ = whole_ = false;
     offsets_ = queries.offsets + query * queries.visited;
     least_offset_ = *std::min_element(offsets_, offsets_ + queries.visited);
     int exponent = 0;
@@ -81,6 +80,7 @@ class ScanQuery {
   // blocks, far apart, by fine sums. With few codes, or where fine sums do not fit, there is none.
   void guess(std::size_t first, std::size_t end) {
     const std::size_t blocks = end - first;
+    whole_ = together_cheap && job_.k * whole_share > blocks * scan_block && by_fine();
     // A larger sample costs more, and a smaller one lets more codes pass.
     const auto balanced = static_cast<std::size_t>(std::sqrt(static_cast<double>(job_.k * blocks)) / 8);
     const std::size_t sample = std::min(std::clamp<std::size_t>(balanced, 32, 1024), blocks / 8);
@@ -107,13 +107,14 @@ class ScanQuery {
   // codes apart near it. False where no code of the cell can be among the best.
   bool prepare(std::size_t cell) {
     enter(cell);
+    if (whole_) return true;
     const double score = best.bound();
     open_ = score == infinity_;
     if (open_) return true;
     const double most = most_sum(score - least_offset_);
     if (!built_ || most < 0.85 * built_for_) build(most);
     limit = {};
-    limit.flat = limit.base = 65535;  // everything passes, unless something better is known
+    limit.flat = limit.base = most_wide;  // everything passes, unless something better is known
     if (codes_.column())
       limit_by_column(score);
     else if (!limit_flat(score))
@@ -130,11 +131,10 @@ class ScanQuery {
     for (std::size_t p = 0; p < passed; ++p) {
       const std::uint32_t b = passed_[p];
       std::uint32_t mask = masks[b];
-      const std::size_t start = (first_block + b) * scan_block;
-      if (start + scan_block > codes_.places) mask &= (std::uint32_t{1} << (codes_.places - start)) - 1;
+      mask &= within(first_block + b);
       // All of a block by fine sums cost as much as a few of them one by one.
       const int several = set_bits(mask);
-      if (!open_ && several > 4 && by_fine()) {
+      if (!together_cheap && !open_ && several > 4 && by_fine()) {
         float values[scan_block];
         least_scores(first_block + b, values);
         mask &= at_most(values, static_cast<float>(best.bound() + rounding_));
@@ -149,6 +149,18 @@ class ScanQuery {
       prefer_wide_ = true;
       built_ = false;
     }
+  }
+
+  // Where so many codes would pass that they are all scored.
+  void collect_whole(std::size_t first_block, std::size_t count) {
+    tick(16 * count * codes_.bytes);
+    for (std::size_t b = 0; b < count; ++b) {
+      block_sums(exact_, codes_, first_block + b, &hits_.sums[hits_.count]);
+      const std::uint32_t mask = within(first_block + b);
+      hits_.count += places_that_passed(mask, static_cast<std::uint32_t>(b * scan_block), &hits_.places[hits_.count]);
+      if (hits_.count >= Hits::enough) offer_hits(first_block * scan_block);
+    }
+    offer_hits(first_block * scan_block);
   }
 
   // The first codes, where there is no limit yet: gathered with no more than their scores, by fine sums, ...
@@ -184,7 +196,8 @@ class ScanQuery {
   std::size_t number() const { return query_; }
 
   std::size_t cell() const { return cell_; }
-  bool open() const { return open_; }  // there is no limit yet
+  bool whole() const { return whole_; }  // all codes are scored
+  bool open() const { return open_; }    // there is no limit yet
   bool wide() const { return tables_.wide(); }
   Quantised tables() const { return tables_.get(); }
 
@@ -194,6 +207,15 @@ class ScanQuery {
 
  private:
   static constexpr double infinity_ = std::numeric_limits<double>::infinity();
+
+  // Codes are all scored where the k best are more than one in so many.
+  static constexpr std::size_t whole_share = 24;
+
+  // The places of a block that the codes reach.
+  std::uint32_t within(std::size_t block) const {
+    const std::size_t start = block * scan_block;
+    return start + scan_block > codes_.places ? (std::uint32_t{1} << (codes_.places - start)) - 1 : ~std::uint32_t{0};
+  }
 
   // One limit for all codes of the cell. False where none can be among the best.
   bool limit_flat(double score) {
@@ -206,7 +228,9 @@ class ScanQuery {
       d = (bound + 1e-15 * (std::abs(score) + std::abs(offset_))) / unit_ + 1;
       if (d < 0) return false;
     }
-    limit.flat = static_cast<float>(std::min(std::max(d / tables_.step(), 0.0), 65535.0));
+    // Rounded up by more than a float is rounded.
+    const double steps = (1 + 2e-7) * std::max(d / tables_.step(), 0.0);
+    limit.flat = static_cast<float>(std::min(steps, static_cast<double>(most_wide)));
     return true;
   }
 
@@ -273,11 +297,17 @@ class ScanQuery {
 
   // Scores and offers the codes found, whose places are after `first`; returns how many of them were too far.
   std::size_t score_hits(std::size_t first) {
+    const std::uint32_t* places = hits_.places.data();
+    for (std::size_t h = 0; codes_.ids && h < hits_.count; ++h) ask_for(codes_.ids.near(first + places[h]));
+    exact_sums(exact_, codes_, first, places, hits_.count, hits_.sums.data());
+    return offer_hits(first);
+  }
+
+  // The same where their sums are known.
+  std::size_t offer_hits(std::size_t first) {
     const std::size_t count = hits_.count;
     hits_.count = 0;
     const std::uint32_t* places = hits_.places.data();
-    for (std::size_t h = 0; codes_.ids && h < count; ++h) ask_for(codes_.ids.near(first + places[h]));
-    exact_sums(exact_, codes_, first, places, count, hits_.sums.data());
     exact_.scores(first, places, hits_.sums.data(), count, unit_, offset_, base_, hits_.scores.data());
     std::size_t near = 0;
     for (std::size_t h = 0; h < count; ++h) {
@@ -325,7 +355,7 @@ class ScanQuery {
   void least_scores(std::size_t block, float* out) const {
     constexpr float infinity = std::numeric_limits<float>::infinity();
     const std::size_t start = block * scan_block;
-    std::uint16_t sums[scan_block];
+    float sums[scan_block];
     fine_.sums(job_, block, sums);
     for (std::size_t i = 0; i < scan_block; ++i) out[i] = fine_base_ + fine_slope_ * sums[i];
     if (codes_.column()) multiply(start, out);
@@ -347,7 +377,7 @@ class ScanQuery {
 
   void build(double most) {
     // Each of many narrow entries loses half a step on average: too much, once it comes to a seventh of the bound.
-    const bool coarse = most > 254 && exact_.nibbles() > 72;
+    const bool coarse = most > 254 && exact_.nibbles() > 48;
     tables_.build(exact_, most, prefer_wide_ || coarse);
     built_for_ = most;
     built_ = true;
@@ -383,6 +413,7 @@ class ScanQuery {
   Tables tables_;
   double built_for_ = 0;
   bool built_ = false, prefer_wide_ = false, fine_built_ = false, open_ = true;
+  bool whole_ = false;
 };
 
 }  // namespace antisparse::ANTISPARSE_ISA

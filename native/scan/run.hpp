@@ -53,20 +53,26 @@ inline void scan(const ScanJob& asked) {
   constexpr std::size_t most = 64, least = 4, shortest = 512;  // queries a group, blocks a range
   const std::size_t blocks = job.codes.block_count, count = job.queries.count;
   const std::size_t share = (count + job.threads - 1) / job.threads;
+  const std::size_t fewest = std::max(least, (share + least - 1) / least * least);
+  // Candidates of a group stay in cache, too, where the base does.
+  const std::size_t kept =
+      job.codes.places * job.codes.bytes > cached ? most : (std::size_t{1} << 15) / std::max<std::size_t>(job.k, 1);
   const std::size_t group =
-      std::min(job.queries.probes ? 16 * most : most, std::max(least, (share + least - 1) / least * least));
+      std::min(job.queries.probes ? 16 * most : std::clamp(kept / least * least, least, most), fewest);
   const std::size_t groups = (count + group - 1) / group;
   std::size_t ranges = 1;
   if (groups < job.threads && groups > 0 && !job.queries.probes)
     ranges = std::max<std::size_t>(1, std::min<std::size_t>((job.threads + groups - 1) / groups, blocks / shortest));
   std::vector<std::shared_ptr<Scratch>> lent(ranges > 1 ? groups * ranges : 0);  // to what is merged after the tasks
-  std::vector<std::vector<std::unique_ptr<ScanQuery>>> found(groups * ranges);
+  std::vector<ScanQueries> found(groups * ranges);
   run_tasks(groups * ranges, job.threads, [&] {
-    return [&, scratch = std::make_shared<Scratch>()](std::size_t task) {
+    return [&, scratch = std::make_shared<Scratch>(), kept = ScanQueries()](std::size_t task) mutable {
       const std::size_t g = task / ranges, range = task % ranges, first = g * group;
-      auto& queries = found[task];
-      for (std::size_t q = first; q < std::min(first + group, count); ++q)
-        queries.emplace_back(std::make_unique<ScanQuery>(job, *scratch))->start(q);
+      ScanQueries& queries = ranges > 1 ? found[task] : kept;
+      const std::size_t size = std::min(group, count - first);
+      queries.resize(std::min(queries.size(), size));
+      while (queries.size() < size) queries.push_back(std::make_unique<ScanQuery>(job, *scratch));
+      for (std::size_t q = 0; q < size; ++q) queries[q]->start(first + q);
       if (job.queries.probes)
         scan_cells(job, queries, first);
       else
@@ -78,7 +84,6 @@ inline void scan(const ScanJob& asked) {
       }
       for (std::size_t q = 0; q < queries.size(); ++q)
         queries[q]->best.write(job.scores + (first + q) * job.k, job.ids + (first + q) * job.k);
-      queries.clear();
     };
   });
   if (ranges == 1) return;
