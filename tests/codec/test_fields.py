@@ -34,7 +34,7 @@ layouts = st.builds(
     ),
     st.integers(1, 9),
     st.booleans(),
-    st.integers(0, 2),
+    st.integers(0, 3),
     st.integers(0, 1),
     st.integers(0, 1),
 )
@@ -51,7 +51,7 @@ def test_rows_come_apart_and_together_again(layout: RowLayout, n: int, seed: int
     np.testing.assert_array_equal(scanned[:, : layout.symbol_bytes], rows[:, : layout.symbol_bytes])
     at = layout.symbol_bytes
     if cells is not None:
-        expected = rows[:, at].astype(int) + (256 * rows[:, at + 1].astype(int) if layout.cell_bytes == 2 else 0)
+        expected = rows[:, at : at + layout.cell_bytes].astype(int) @ 256 ** np.arange(layout.cell_bytes)
         np.testing.assert_array_equal(cells, expected)
     if scales is not None:
         np.testing.assert_array_equal(scales, rows[:, at + layout.cell_bytes])
