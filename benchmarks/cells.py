@@ -120,10 +120,10 @@ def run(total: int, cells: int, queries: int, clusters: int, folder: str | None)
         index.n_threads = 1
         assert codec.cells is not None
         means, points = codec.cells.means + codec.reduction.mean, codec.cells.points
-        some = np.asarray(some, np.float64) - codec.reduction.mean
-        exact = nearest_of_all(some[:2000], codec.cells.means)
+        centred = np.asarray(some, np.float64) - codec.reduction.mean
+        exact = nearest_of_all(centred[:2000], codec.cells.means)
         own, row = timed(
-            "antisparse: cells of some, one thread", len(some), "vectors", lambda: points.nearest(some, 1, 1)
+            "antisparse: cells of some, one thread", len(some), "vectors", lambda: points.nearest(centred, 1, 1)
         )
         row["nearest"] = float((own[0][:2000, 0] == exact).mean())
         print(f"    of them the nearest: {row['nearest']:.4f}")

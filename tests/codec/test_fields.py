@@ -231,7 +231,7 @@ BIAS = BiasByte(0.0, 1.0, 0.0, 0.0)
         (lambda: ProjectedSigns(np.ones(3)), InputError, "frame has shape"),
         (lambda: ProjectedSigns(np.full((3, 3), np.inf)), InputError, "frame row 0"),
         (lambda: Cells(np.zeros((1, 3))), InputError, "means has 1 rows"),
-        (lambda: Cells(np.zeros((65537, 1))), InputError, "means has 65537 rows"),
+        (lambda: Cells(np.zeros((2**20 + 1, 1))), InputError, "means has 1048577 rows"),
         (lambda: ScaleByte(0.0, 1.0), InputError, "low = 0"),
         (lambda: ScaleByte(1.0, -1.0), InputError, "step = -1"),
         (lambda: BiasByte(np.nan, 1.0, 0.0, 0.0), InputError, "low = nan"),

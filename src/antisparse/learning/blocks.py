@@ -9,7 +9,7 @@ import numpy.typing as npt
 from antisparse._arrays import Float64Array, FloatArray, thread_count
 from antisparse._progress import bar
 from antisparse.codec.blocks import Blocks
-from antisparse.codec.cells import MANY, nearest_mean, points_of
+from antisparse.codec.cells import nearest_mean
 from antisparse.codec.codebooks import Codebooks
 from antisparse.codec.fields import AnySymbols
 from antisparse.codec.reduction import Reduction, principal_axes
@@ -61,10 +61,9 @@ def learn_blocks(Y: FloatArray, kind: str, blocks: int, wanted: Order) -> tuple[
         )
     threads = thread_count(wanted.n_threads)
     means = kmeans(Y, wanted.cells, wanted.random_state, threads) if wanted.cells > 1 else np.zeros((1, Y.shape[1]))
-    near = means if len(means) <= MANY else points_of(means)
     labels = np.concatenate(
         [
-            nearest_mean(np.asarray(Y[first : first + _CHUNK_ROWS], np.float64), near, threads)
+            nearest_mean(np.asarray(Y[first : first + _CHUNK_ROWS], np.float64), means, threads)
             for first in range(0, len(Y), _CHUNK_ROWS)
         ]
     )
