@@ -154,12 +154,13 @@ bench-smoke: $(VENV)/with-bench  ## the same on small sizes: does it run?
 	$(BIN)/python benchmarks/scale.py --smoke --json out/scale-smoke.json
 	$(BIN)/python benchmarks/serve.py --smoke --json out/serve-smoke.json
 	$(BIN)/python benchmarks/ids.py --smoke --json out/ids-smoke.json
+	$(BIN)/python benchmarks/cells.py --smoke --json out/cells-smoke.json
 	$(BIN)/python benchmarks/databases.py --smoke --json out/databases-smoke.json
 	$(BIN)/python benchmarks/retrieval.py --smoke --json out/retrieval-smoke.json
 	$(BIN)/python benchmarks/from_faiss.py --smoke --json out/from_faiss-smoke.json
 	$(BIN)/python benchmarks/features.py --json out/features.json
 
-NATIVE_TESTS := tests/spread tests/test_scan.py tests/test_tables.py tests/test_codebooks.py tests/test_search.py tests/test_layout.py tests/test_id_lists.py
+NATIVE_TESTS := tests/spread tests/test_scan.py tests/test_tables.py tests/test_nearest_points.py tests/test_codebooks.py tests/test_search.py tests/test_layout.py tests/test_id_lists.py
 
 test-clang: $(VENV)-clang/with-test  ## the native code built by clang++ with every warning an error, and its tests
 	$(VENV)-clang/bin/python -m pytest -q -n auto $(NATIVE_TESTS)

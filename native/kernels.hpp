@@ -23,6 +23,7 @@ struct Kernels {
   MakeTables make_tables;
   MakeSignTables make_sign_tables;
   RoundRows round_rows;
+  FindNearest find_nearest;
   Refine refine;
   FindCodewords find_codewords;
 };

@@ -18,5 +18,6 @@ const antisparse::Kernels antisparse::avx2_kernels = {"avx2",
                                                       avx2::make_tables,
                                                       avx2::make_sign_tables,
                                                       avx2::round_rows,
+                                                      avx2::find_nearest,
                                                       avx2::refine,
                                                       avx2::find_codewords};

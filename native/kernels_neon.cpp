@@ -18,5 +18,6 @@ const antisparse::Kernels antisparse::neon_kernels = {"neon",
                                                       neon::make_tables,
                                                       neon::make_sign_tables,
                                                       neon::round_rows,
+                                                      neon::find_nearest,
                                                       neon::refine,
                                                       neon::find_codewords};

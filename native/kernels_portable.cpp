@@ -16,5 +16,6 @@ const antisparse::Kernels antisparse::portable_kernels = {"portable",
                                                           portable::make_tables,
                                                           portable::make_sign_tables,
                                                           portable::round_rows,
+                                                          portable::find_nearest,
                                                           portable::refine,
                                                           portable::find_codewords};

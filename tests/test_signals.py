@@ -111,7 +111,8 @@ def project_in_single(threads: int) -> Call:
 
 
 def tables(threads: int) -> Call:
-    maker = _core.TableMaker([unit_rows(1024, 4096)], 4, 1024, points=unit_rows(4096, 1024), half=np.zeros(4096))
+    points = _core.Points(unit_rows(4096, 1024), np.zeros(4096))
+    maker = _core.TableMaker([unit_rows(1024, 4096)], 4, 1024, points=points)
     return partial(maker.make, np.tile(unit_rows(400, 1024), (4, 1)), 0.0, 64, threads)
 
 

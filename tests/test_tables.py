@@ -125,7 +125,7 @@ def test_nearest_points_equal_the_oracle(isa: str, n: int, d: int, count: int) -
     half = (points * points).sum(1) / 2
     values = half - x @ points.T
     np.testing.assert_array_equal(_core.nearest(x, np.ascontiguousarray(points.T), half, 2), values.argmin(1))
-    maker = _core.TableMaker([np.ones((d, 8))], 4, 2, points=points, half=half)
+    maker = _core.TableMaker([np.ones((d, 8))], 4, 2, points=_core.Points(points, half))
     for k in {1, 2, min(3, count), min(20, count), min(70, count), count} & set(range(count + 1)):
         found, products = maker.make(x, 0.0, k, 2)[4:]
         assert all(len(set(row)) == k for row in found)
@@ -138,7 +138,7 @@ def test_nearest_points_equal_the_oracle(isa: str, n: int, d: int, count: int) -
 
 def test_nearest_points_beyond_the_range_of_float(isa: str) -> None:
     points = np.random.default_rng(0).standard_normal((50, 4))
-    found = _core.TableMaker([np.ones((4, 8))], 4, 2, points=points, half=np.ones(50)).make(
+    found = _core.TableMaker([np.ones((4, 8))], 4, 2, points=_core.Points(points, np.ones(50))).make(
         np.full((3, 4), 1e100), 0.0, 7, 1
     )[4]
     assert found.shape == (3, 7) and all(len(set(row)) == 7 for row in found) and found.min() >= 0 and found.max() < 50
@@ -151,10 +151,14 @@ def test_what_does_not_fit() -> None:
             _core.TableMaker([frame], columns, nibbles)
     with pytest.raises(ValueError, match="shift"):
         _core.TableMaker([frame], 4, 2, shift=np.zeros(3))
-    for some, half in ((points, np.zeros(4)), (points, None), (points[:, :3].copy(), np.zeros(5)), (None, np.zeros(5))):
+    for some, half in ((points, np.zeros(4)), (points[:0], np.zeros(0))):
         with pytest.raises(ValueError, match="points"):
-            _core.TableMaker([frame], 4, 2, points=some, half=half)
-    maker = _core.TableMaker([frame], 4, 2, points=points, half=np.zeros(5))
+            _core.Points(some, half)
+    with pytest.raises(ValueError, match="points"):
+        _core.TableMaker([frame], 4, 2, points=_core.Points(points[:, :3].copy(), np.zeros(5)))
+    with pytest.raises(ValueError, match="vectors do not fit"):
+        _core.Points(points, np.zeros(5)).nearest(np.zeros((1, 4)), 6, 1)
+    maker = _core.TableMaker([frame], 4, 2, points=_core.Points(points, np.zeros(5)))
     for x, probes in ((np.zeros((1, 3)), 1), (np.zeros((1, 4)), 6)):
         with pytest.raises(ValueError, match="queries do not fit"):
             maker.make(x, 0.0, probes, 1)

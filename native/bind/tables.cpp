@@ -1,3 +1,5 @@
+#include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "bind/arrays.hpp"
@@ -36,12 +38,52 @@ nb::ndarray<nb::numpy, std::int32_t> sign_tables(Matrix<std::int32_t> weights, s
   return owned(std::move(tables), {job.n, nibbles, 16});
 }
 
+// Points among which the nearest are looked for, shared by all who look for them.
+class BoundPoints {
+ public:
+  BoundPoints(Matrix<double> points, Vector<double> half) {
+    require(points.shape(0) > 0 && half.shape(0) == points.shape(0), "the points do not fit");
+    const double* const rows = data_of(points);
+    const double* const halves = data_of(half);
+    nb::gil_scoped_release release;
+    points_ = std::make_shared<const Points>(rows, halves, points.shape(0), points.shape(1));
+  }
+
+  const std::shared_ptr<const Points>& shared() const { return points_; }
+  bool ordered() const { return points_->above != nullptr; }
+
+  template <class T>
+  Pair nearest(Matrix<T> x, std::size_t wanted, unsigned threads) const {
+    require(x.shape(1) == points_->d && 0 < wanted && wanted <= points_->all, "the vectors do not fit");
+    NearestJob job;
+    if constexpr (std::is_same_v<T, float>)
+      job.single = data_of(x);
+    else
+      job.x = data_of(x);
+    job.points = points_.get();
+    job.n = x.shape(0);
+    job.wanted = wanted;
+    job.threads = threads;
+    auto nearest = array<std::int64_t>(job.n * wanted);
+    auto products = array<double>(job.n * wanted);
+    job.nearest = nearest.get();
+    job.products = products.get();
+    {
+      nb::gil_scoped_release release;
+      kernels().find_nearest(job);
+    }
+    return nb::make_tuple(owned(std::move(nearest), {job.n, wanted}), owned(std::move(products), {job.n, wanted}));
+  }
+
+ private:
+  std::shared_ptr<const Points> points_;
+};
+
 // Makes tables of queries, by the blocks along the diagonal of a frame and, for probes, among some points.
 class TableMaker {
  public:
   TableMaker(const std::vector<Matrix<double>>& blocks, std::size_t columns_per_nibble, std::size_t nibbles,
-             const std::optional<Vector<double>>& shift, const std::optional<Matrix<double>>& points,
-             const std::optional<Vector<double>>& half)
+             const std::optional<Vector<double>>& shift, const std::optional<BoundPoints>& points)
       : nibbles_(nibbles), signs_(columns_per_nibble == 4) {
     require(signs_ || columns_per_nibble == 16, "columns_per_nibble must be 4 or 16");
     for (const Matrix<double>& block : blocks) {
@@ -58,17 +100,18 @@ class TableMaker {
       const double* given = data_of(*shift);
       shift_.assign(given, given + d_);
     }
-    require(!half || points, "half: without points");
     if (!points) return;
-    require(points->shape(1) == d_ && half && half->shape(0) == points->shape(0), "the points do not fit");
-    points_ = Points(data_of(*points), data_of(*half), points->shape(0), d_);
+    points_ = points->shared();
+    require(points_->d == d_, "the points do not fit");
   }
+  TableMaker(const TableMaker&) = delete;
+  TableMaker& operator=(const TableMaker&) = delete;
 
   template <class T>
   nb::typed<nb::tuple, nb::any, nb::any, nb::any, nb::any, nb::any, nb::any> make(Matrix<T> x, double at_least,
                                                                                   std::size_t probes,
                                                                                   unsigned threads) const {
-    require(x.shape(1) == d_ && probes <= points_.all, "the queries do not fit");
+    require(x.shape(1) == d_ && probes <= (points_ ? points_->all : 0), "the queries do not fit");
     TableJob job;
     if constexpr (std::is_same_v<T, float>)
       job.single = data_of(x);
@@ -82,7 +125,7 @@ class TableMaker {
     job.signs = signs_;
     job.nibbles = nibbles_;
     job.probes = probes;
-    job.points = probes ? &points_ : nullptr;
+    job.points = points_.get();
     job.at_least = at_least;
     job.threads = threads;
     auto tables = array<std::int32_t>(job.n * nibbles_ * 16);
@@ -109,7 +152,7 @@ class TableMaker {
   bool signs_;
   std::vector<Panels<double>> blocks_;
   std::vector<double> shift_;
-  Points points_;
+  std::shared_ptr<const Points> points_;
 };
 
 }  // namespace
@@ -119,11 +162,19 @@ void bind_tables(nb::module_& m) {
         "Rows as integers below 2^24 times a power of two each, NaN where a value is not finite.");
   m.def("sign_tables", &sign_tables, "weights"_a.noconvert(), "nibbles"_a,
         "Tables (queries, nibbles, 16) of signs, from integer weights: the sum of |W| over the bits that disagree.");
+  nb::class_<BoundPoints>(m, "Points", "Points among which the nearest are looked for (tables/points.hpp).")
+      .def(nb::init<Matrix<double>, Vector<double>>(), "points"_a.noconvert(), "half"_a.noconvert())
+      .def_prop_ro("ordered", &BoundPoints::ordered,
+                   "Whether they are many, and those that stand beside each other are near each other.")
+      .def("nearest", &BoundPoints::nearest<float>, "x"_a.noconvert(), "wanted"_a, "threads"_a)
+      .def("nearest", &BoundPoints::nearest<double>, "x"_a.noconvert(), "wanted"_a, "threads"_a,
+           "The points k of least half[k] - x @ points[k] for every row, in this order, and these products: all of the "
+           "nearest, or, of ordered points, nearly all.");
   nb::class_<TableMaker>(m, "TableMaker", "Makes queries ready for the scan.")
       .def(nb::init<const std::vector<Matrix<double>>&, std::size_t, std::size_t, const std::optional<Vector<double>>&,
-                    const std::optional<Matrix<double>>&, const std::optional<Vector<double>>&>(),
+                    const std::optional<BoundPoints>&>(),
            "blocks"_a, "columns_per_nibble"_a, "nibbles"_a, nb::kw_only(), "shift"_a.noconvert().none() = nb::none(),
-           "points"_a.noconvert().none() = nb::none(), "half"_a.noconvert().none() = nb::none())
+           "points"_a.none() = nb::none())
       .def("make", &TableMaker::make<float>, "x"_a.noconvert(), "at_least"_a, "probes"_a, "threads"_a)
       .def("make", &TableMaker::make<double>, "x"_a.noconvert(), "at_least"_a, "probes"_a, "threads"_a,
            "Tables, units, peaks, squared norms, nearest points and dot products with these (tables/table_job.hpp).");

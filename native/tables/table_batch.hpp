@@ -3,16 +3,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <memory>
 #include <stdexcept>
 #include <vector>
 
 #include "machine/aligned.hpp"
 #include "machine/linear.hpp"
 #include "machine/threads.hpp"
-#include "scan/select.hpp"
+#include "tables/nearest_points.hpp"
 #include "tables/nibble_tables.hpp"
-#include "tables/point_products.hpp"
 #include "tables/rounding.hpp"
 #include "tables/table_job.hpp"
 
@@ -28,14 +27,12 @@ class TableMaker {
         d_(job.d),
         stride_(padded<double>(d_)),
         columns_((job.columns + Panels<double>::width - 1) / Panels<double>::width * Panels<double>::width),
-        points_(job.points ? job.points->half.size() : 0),
         held_(std::min(rows, (job.n + tile_ - 1) / tile_ * tile_)),
         x_(held_ * stride_),
         projected_(held_ * columns_),
-        rounded_(job.points ? held_ * 2 * job.points->pairs : 0),
-        sums_(held_ * points_),
-        values_(points_),
-        weights_(job.columns) {}
+        weights_(job.columns) {
+    if (job.probes) nearest_ = std::make_unique<NearestPoints>(*job.points, job.probes, held_);
+  }
 
   // The queries from `first` on.
   void make(std::size_t first) {
@@ -71,81 +68,17 @@ class TableMaker {
  private:
   static constexpr std::size_t tile_ = 6;
 
-  struct Near {
-    double value;
-    std::uint32_t point;
-    double product;
-    bool operator<(const Near& other) const {
-      return value < other.value || (value == other.value && point < other.point);
-    }
-  };
-
   // The nearest points.
   void find(std::size_t first, std::size_t count) {
-    const Points& points = *job_.points;
-    const std::size_t width = 2 * points.pairs;
-    for (std::size_t v = 0; v < count; ++v) {
-      const double length = std::sqrt(job_.squares[first + v]);
-      const double scale = length > 1e-30 ? Points::longest / length : 0;
-      const double* x = &x_[v * stride_];
-      for (std::size_t i = 0; i < d_; ++i)
-        rounded_[v * width + i] =
-            static_cast<std::int16_t>(static_cast<std::int32_t>((x[i] * scale + to_integer) - to_integer));
-    }
-    // A panel stays in cache while all rows pass it.
-    for (std::size_t at = 0; at < points.all; at += Points::width, tick(count * width * Points::width))
-      for (std::size_t v = 0; v < count; v += tile_)
-        multiply_pairs<tile_>(&points.panels[at * width], &rounded_[v * width], points.pairs, &sums_[v * points_ + at],
-                              points_);
-    for (std::size_t v = 0; v < count; ++v) {
-      choose(&x_[v * stride_], std::sqrt(job_.squares[first + v]), &sums_[v * points_]);
-      for (std::size_t i = 0, to = (first + v) * job_.probes; i < job_.probes; ++i, ++to) {
-        job_.nearest[to] = order_[i].point;
-        job_.products[to] = order_[i].product;
-      }
-    }
-  }
-
-  // The nearest points of a query of a given length, whose products in 16 bits are `sums`: all that may be among them
-  // by exact products.
-  void choose(const double* x, double length, const std::int32_t* sums) {
-    constexpr float infinity = std::numeric_limits<float>::infinity();
-    const Points& points = *job_.points;
-    const double product = length * points.longest_point, largest = points.largest_half + product;
-    float bound = infinity;
-    if (product > 1e-30 && largest < 1e30) {
-      const auto step = static_cast<float>(product / (Points::longest * Points::longest));
-      for (std::size_t k = 0; k < points_; ++k) values_[k] = points.half[k] - step * static_cast<float>(sums[k]);
-      // Rounding moves a vector by half a unit a number at most, and with it a product by so much; float a little more.
-      const double moved = std::sqrt(static_cast<double>(d_)) * product / Points::longest * 1.01 + 1e-6 * largest;
-      bound = static_cast<float>(bound_kth_least(values_.data(), points_, job_.probes, folded_) + 2 * moved);
-    } else {
-      std::fill_n(values_.data(), points_, 0.0f);
-    }
-    order_.clear();
-    for (std::size_t at = 0; at < points_; at += 32)
-      for (std::uint32_t mask = at_most(&values_[at], bound); mask; mask &= mask - 1) {
-        const std::size_t k = at + static_cast<std::size_t>(trailing_zeros(mask));
-        if (k >= points.all) break;
-        const double exact = dot(x, &points.rows[k * points.stride], points.stride),
-                     value = points.exact_half[k] - exact;
-        // One that is no number counts as last, and never as unordered.
-        order_.push_back({value < infinity ? value : infinity, static_cast<std::uint32_t>(k), exact});
-      }
-    tick(order_.size() * d_);
-    const auto last = order_.begin() + static_cast<std::ptrdiff_t>(job_.probes);
-    std::partial_sort(order_.begin(), last, order_.end());
+    const std::size_t to = first * job_.probes;
+    nearest_->find(x_.data(), &job_.squares[first], count, &job_.nearest[to], &job_.products[to]);
   }
 
   const TableJob& job_;
-  std::size_t d_, stride_, columns_, points_, held_;  // columns and points padded; queries there is room for
+  std::size_t d_, stride_, columns_, held_;  // columns padded; queries there is room for
   Aligned<double> x_, projected_;
-  Aligned<std::int16_t> rounded_;
-  Aligned<std::int32_t> sums_;
-  Aligned<float> values_;
   std::vector<std::int32_t> weights_;
-  std::vector<float> folded_;
-  std::vector<Near> order_;
+  std::unique_ptr<NearestPoints> nearest_;
 };
 
 inline void make_tables(const TableJob& job) {

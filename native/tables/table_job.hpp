@@ -11,7 +11,8 @@
 namespace antisparse {
 
 // For every row x, from which `shift` is taken: the weights x A, rounded to integers W times a unit u, as tables, and
-// ||x||^2; and of the points m_k the `probes` of least half_k - x.m_k, nearest first, with the products x.m_k.
+// ||x||^2; and of the points m_k the `probes` of least half_k - x.m_k, nearest first, with the products x.m_k; of many
+// points, nearly those (tables/nearest_points.hpp).
 //
 // The dot product of x with the combination of columns of A that the nibbles of a code choose is peak - unit * D, D
 // being the sum of the table entries of the nibbles. Four columns a nibble are four signs, the first column the most
@@ -44,6 +45,18 @@ struct SignTableJob {
   std::int32_t* tables = nullptr;  // n x nibbles x 16
 };
 
+// The `wanted` nearest of some points to every row, as above, in the order of their values.
+struct NearestJob {
+  const float* single = nullptr;  // n x d, or
+  const double* x = nullptr;      // n x d
+  const Points* points = nullptr;
+  std::size_t n = 0, wanted = 1;
+  std::int64_t* nearest = nullptr;  // n x wanted
+  double* products = nullptr;       // n x wanted
+  unsigned threads = 1;
+};
+
+using FindNearest = void (*)(const NearestJob&);
 using MakeTables = void (*)(const TableJob&);
 using MakeSignTables = void (*)(const SignTableJob&);
 // Rows of `count` values as integers times a unit each, which is NaN where a value is not finite.

@@ -76,10 +76,30 @@ def sign_tables(weights: Annotated[NDArray[numpy.int32], dict(shape=(None, None)
     Tables (queries, nibbles, 16) of signs, from integer weights: the sum of |W| over the bits that disagree.
     """
 
+class Points:
+    """Points among which the nearest are looked for (tables/points.hpp)."""
+
+    def __init__(self, points: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], half: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    @property
+    def ordered(self) -> bool:
+        """
+        Whether they are many, and those that stand beside each other are near each other.
+        """
+
+    @overload
+    def nearest(self, x: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], wanted: int, threads: int) -> tuple[Any, Any]: ...
+
+    @overload
+    def nearest(self, x: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], wanted: int, threads: int) -> tuple[Any, Any]:
+        """
+        The points k of least half[k] - x @ points[k] for every row, in this order, and these products: all of the nearest, or, of ordered points, nearly all.
+        """
+
 class TableMaker:
     """Makes queries ready for the scan."""
 
-    def __init__(self, blocks: Sequence[Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]], columns_per_nibble: int, nibbles: int, *, shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, points: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None = None, half: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None: ...
+    def __init__(self, blocks: Sequence[Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]], columns_per_nibble: int, nibbles: int, *, shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, points: Points | None = None) -> None: ...
 
     @overload
     def make(self, x: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], at_least: float, probes: int, threads: int) -> tuple[Any, Any, Any, Any, Any, Any]: ...

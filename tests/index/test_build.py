@@ -125,7 +125,8 @@ def test_cells(metric: str) -> None:
 def test_the_cells_of_a_large_set() -> None:
     sizes = (10, 999_999, 10**6, 10**7, 10**9)
     assert [cell_count("auto", n, 100_000) for n in sizes] == [None, None, 1024, 2048, 2048]
-    assert cell_count("auto", 10**9, 10**6) == 4096
+    assert [cell_count("auto", n, 1 << 40) for n in (10**6, 10**7, 10**8, 10**9)] == [1024, 16_384, 32_768, 65_536]
+    assert cell_count("auto", 10**9, 10**6) == 16_384
     assert cell_count("auto", 10**6, 2000) == 32 and cell_count("auto", 10**6, 10) == 1
 
 
@@ -238,7 +239,7 @@ def test_progress_is_shown_on_standard_error(capsys: pytest.CaptureFixture[str])
         (X, {"n_bytes": 1.5}, InputTypeError, "n_bytes must be an integer"),
         (X, {"metric": "l1"}, InputError, "metric = 'l1'"),
         (X, {"cells": 0}, InputError, "cells = 0"),
-        (X, {"cells": 2**16 + 1}, InputError, "cells = 65537"),
+        (X, {"cells": 2**20 + 1}, InputError, "cells = 1048577"),
         (X, {"cells": 901}, InputError, "cells = 901, but X has 900 vectors"),
         (X, {"cells": "many"}, InputTypeError, "cells must be an integer"),
         (X, {"cells": True}, InputTypeError, "cells must be an integer"),

@@ -16,6 +16,7 @@ from antisparse.cli._shared import (
     text_model,
 )
 from antisparse.errors import InputError
+from antisparse.learning.split import sample_size
 from antisparse.learning.symbols import SYMBOLS
 
 _TRAIN = 100_000
@@ -83,7 +84,7 @@ def learning_arguments(parser: argparse.ArgumentParser) -> None:
         type=_cells,
         default="auto",
         help="cells, of which a search may visit some; auto (default): what recall wants below a million vectors, else "
-        "about the root of their number",
+        "about the root of their number, and four times it from ten millions on",
     )
     parser.add_argument(
         "--symbols",
@@ -142,7 +143,10 @@ def _build(given: argparse.Namespace, command: str) -> int:
             n_threads=given.threads,
         ) as index,
     ):
-        made = {"trained": min(given.train, len(index if learn is None else learn)), **index.stats()}
+        made = {
+            "trained": min(sample_size(given.train, index.cells), len(index if learn is None else learn)),
+            **index.stats(),
+        }
     if given.json:
         print(json.dumps({"command": command, "index": str(given.out), **made}, indent=2))
     else:

@@ -111,7 +111,7 @@ def finished(job: Job, units: list[Unit], notes: dict[str, bytes], waiting: set[
 def learn(job: Job, units: list[Unit], learning: Learning) -> bytes:
     """The task before all others: learn a codec from a sample of the rows, and give it as the bytes of its file."""
     total = sum(unit.rows for unit in units)
-    vectors = _sample(job, learning.train, np.random.default_rng(learning.random_state))
+    vectors = _sample(job, learning.sample(total), np.random.default_rng(learning.random_state))
     return learning.codec(vectors, "source", total, False, None).to_bytes()  # by all threads: nothing else runs yet
 
 

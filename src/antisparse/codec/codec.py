@@ -22,6 +22,7 @@ from antisparse._arrays import (
 )
 from antisparse._files import read_file, sync_folder, write_file
 from antisparse._progress import track
+from antisparse.codec.cells import MANY
 from antisparse.codec.fields import (
     CLASSES,
     AnySymbols,
@@ -236,13 +237,19 @@ class Codec(Frozen):
             value: Float64Array = square + alpha * error + beta * (dots - square)
             if self.cells is not None:
                 x = self.symbols.expand(found.symbols)
-                value = value + 2 * scales * np.einsum("ij,ij->i", self._mean_products[cells], x)
+                value = value + 2 * scales * np.einsum("ij,ij->i", self._mean_products(cells), x)
             # A vector so far that its products overflow has the last of the numbers.
             return np.nan_to_num(value / scales, nan=1e300, posinf=1e300, neginf=-1e300)
 
+    def _mean_products(self, cells: Labels) -> Float64Array:
+        """``mean . A`` of the means of some cells, (n, columns): worked out once if they are few, else each time."""
+        assert self.cells is not None
+        if len(self.cells) > MANY:
+            return correlate(self.symbols, self.cells.means[cells], 1)
+        return self._all_mean_products[cells]
+
     @cached_property
-    def _mean_products(self) -> Float64Array:
-        """``mean . A`` of every mean, (cells, columns)."""
+    def _all_mean_products(self) -> Float64Array:
         assert self.cells is not None
         return correlate(self.symbols, self.cells.means, 1)
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from antisparse._arrays import Float64Array
-from antisparse._core import QueryTables, TableMaker, project, round_rows, sign_tables
+from antisparse._core import Points, QueryTables, TableMaker, project, round_rows, sign_tables
 from antisparse.codec.codec import Codec
 from antisparse.codec.scale import FixedLength, ScaleByte
 from antisparse.codec.symbols import NO_SIGNS
@@ -179,7 +179,8 @@ class QueryTabler:
             return TableMaker(frame, per_nibble, self._nibbles, shift=shift), np.zeros(1)
         means = np.ascontiguousarray(codec.cells.means)
         squared = (means * means).sum(axis=1) if centres else np.zeros(len(means))
-        return TableMaker(frame, per_nibble, self._nibbles, shift=shift, points=means, half=squared / 2), squared
+        points = codec.cells.points if centres else Points(means, squared)
+        return TableMaker(frame, per_nibble, self._nibbles, shift=shift, points=points), squared
 
     @cached_property
     def _mean_columns(self) -> Float64Array:

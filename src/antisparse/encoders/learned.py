@@ -9,20 +9,23 @@ import numpy.typing as npt
 
 from antisparse._arrays import Float64Array, FloatArray, boolean, choice, integer, thread_count
 from antisparse.codec import BiasByte, BiasNibble, Cells, Codec, Reduction, ScaleByte
+from antisparse.codec.cells import MANY, MOST_CELLS, nearest_mean
+from antisparse.codec.fields import AnySymbols
 from antisparse.codec.symbols import combine
 from antisparse.encoders.base import Encoder
 from antisparse.errors import InputError, InputTypeError
 from antisparse.learning.blocks import dealt_axes, learn_blocks, reduced
 from antisparse.learning.choose import bias_shares
-from antisparse.learning.split import Split, choose_split
+from antisparse.learning.split import Split, choose_split, sample_size
 from antisparse.learning.symbols import SYMBOLS, Order
-from antisparse.learning.training import usual_vectors
+from antisparse.learning.training import kmeans, usual_vectors
 from antisparse.metrics import METRICS, MetricName
 
 MOST_BYTES = 2048  # of a code
 LEAST = 1e-140  # of what vectors differ by: below, squares vanish
 _RANKED = 22_000  # training vectors that the bias is fitted on, of which an eleventh asks
-_PER_CELL = 256  # vectors that the range of a bias nibble is found by
+_PER_CELL, _RANGES = 256, 1 << 20  # vectors that the range of a bias nibble is found by, and those of all ranges
+_FEW = 100_000  # of the training vectors of many cells, from which symbols are learned
 
 
 ReducedRows = Callable[[npt.NDArray[np.int64]], Float64Array]
@@ -44,13 +47,14 @@ class LearnedEncoder(Encoder):
         "signs" keeps Hamming and asymmetric search possible; "levels" are cheap to find, whatever the effort, and good
         from some three bits a dimension on.
     cells : int, optional
-        Means that vectors are coded relative to, and that an index may visit a few of; by default what recall wants.
+        Means that vectors are coded relative to, and that an index may visit a few of, 2^20 at most; by default what
+        recall wants.
     effort : {1, 2, 3}
         How long the best code of a vector is sought.
     dimensions : int, optional
         Use so many dimensions of each vector, the first ones, as models trained for that (Matryoshka) allow.
     train : int
-        Learn from at most so many of the vectors, drawn at random.
+        Learn from at most so many of the vectors, drawn at random; more than 4,096 cells from 40 for each.
     split : Split, optional
         How the bytes are split, in place of the rules; `symbols` and `cells` are then not looked at.
     verbose : bool
@@ -106,9 +110,12 @@ class LearnedEncoder(Encoder):
         self.n_threads = n_threads
 
     def _sample(self, n: int, random: np.random.RandomState) -> npt.NDArray[np.int64] | None:
-        if n <= integer(self.train, "train", 1):
-            return None
-        return np.sort(random.choice(n, self.train, replace=False))
+        cells = self.split.cells if isinstance(self.split, Split) else self._cells() or 1
+        most = sample_size(integer(self.train, "train", 1), cells)
+        return None if n <= most else np.sort(random.choice(n, most, replace=False))
+
+    def _cells(self) -> int | None:
+        return None if self.cells is None else integer(self.cells, "cells", 1, MOST_CELLS + 1)
 
     def _dimensions(self, given: int) -> int:
         return given if self.dimensions is None else integer(self.dimensions, "dimensions", 1, given + 1)
@@ -130,12 +137,14 @@ class LearnedEncoder(Encoder):
                 f"X: its vectors differ by {largest:.1e} at most, whose square float64 cannot hold; scale them up"
             )
         order = Order(nibbles, split.cells, split.scale, self.effort, random, self.n_threads, self.verbose)
-        if split.blocks == 1 and split.axes is None:
-            reduction = Reduction(mean)
+        whole = split.blocks == 1 and split.axes is None
+        kept = min(split.axes or X.shape[1], X.shape[1])
+        reduction = Reduction(mean) if whole else Reduction(mean, dealt_axes(X, mean, kept, split.blocks))
+        if split.cells > MANY:
+            symbols, means = _with_many_cells(reduced(reduction, X, largest, threads), split, order, self.train)
+        elif whole:
             symbols, means = SYMBOLS[split.symbols](reduction.reduce(X, threads), order)
         else:
-            kept = min(split.axes or X.shape[1], X.shape[1])
-            reduction = Reduction(mean, dealt_axes(X, mean, kept, split.blocks))
             symbols, means = learn_blocks(reduced(reduction, X, largest, threads), split.symbols, split.blocks, order)
         if split.cells > 1:
             draft, shift = Codec("ip", reduction, symbols, Cells(means)), None
@@ -158,9 +167,22 @@ class LearnedEncoder(Encoder):
                 raise InputTypeError(f"split is a {type(self.split).__name__}; pass a Split, such as Split('signs')")
             return self.split
         choice(self.symbols, "symbols", ("auto", *SYMBOLS))
-        cells = None if self.cells is None else integer(self.cells, "cells", 1, 2**16 + 1)
         n_bytes = integer(self.n_bytes, "n_bytes", 1, MOST_BYTES + 1)
-        return choose_split(n_bytes, n_train, dimension, metric=self.metric, symbols=self.symbols, cells=cells)
+        return choose_split(n_bytes, n_train, dimension, metric=self.metric, symbols=self.symbols, cells=self._cells())
+
+
+def _with_many_cells(Y: FloatArray, split: Split, order: Order, train: int) -> tuple[AnySymbols, Float64Array]:
+    """Means of reduced training vectors, and symbols of what they leave of some of these."""
+    threads, random = thread_count(order.n_threads), order.random_state
+    means = kmeans(Y, split.cells, random, threads, order.progress)
+    few = Y[np.sort(random.permutation(len(Y))[: max(train, _FEW)])]
+    residual = np.asarray(few, np.float64) - means[nearest_mean(few, means, threads)]
+    rest = replace(order, cells=1)
+    if split.blocks == 1:
+        symbols, shift = SYMBOLS[split.symbols](residual, rest)
+    else:
+        symbols, shift = learn_blocks(residual, split.symbols, split.blocks, rest)
+    return symbols, means + shift
 
 
 class _Fit:
@@ -191,7 +213,7 @@ class _Fit:
         if split.bias == "byte":
             values = draft.bias_values(residual, cells, found, scales, *shares)
             return Codec(*parts, BiasByte.fit(values, cells, draft.n_cells, *shares))
-        more = rows(random.permutation(count)[: max(len(base), _PER_CELL * draft.n_cells)])
+        more = rows(random.permutation(count)[: max(len(base), min(_PER_CELL * draft.n_cells, _RANGES))])
         cells, residual = draft.residuals(more, self._threads)
         found = draft.symbols.find(residual, self._threads, False)
         values = draft.bias_values(residual, cells, found, np.ones(1), *shares)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from antisparse._arrays import integer, optional_name, random_numbers, real_array, renamed, shown, text_list, texts
 from antisparse._files import TEMPORARY, sync_folder
 from antisparse._progress import bar
+from antisparse.codec.cells import MOST_CELLS
 from antisparse.codec.codec import Codec, codec_of
 from antisparse.errors import InputError, StorageError
 from antisparse.index.item_schema import ItemSchema, pyarrow
@@ -24,12 +25,14 @@ from antisparse.index.sources import TableSource, is_source, source_of
 from antisparse.index.state import distinct, id_array
 from antisparse.index.tables import is_mixed, vector_column, vector_columns, vectors_of
 from antisparse.index.texts import TEXT, VECTOR, EmbeddedSource, TextModel, names_files, text_table
+from antisparse.learning.split import sample_size
 from antisparse.metrics import MetricName
 
 Array = npt.NDArray[Any]
 
 _FLAT = 1_000_000  # below so many vectors cells are not worth their bytes for speed
-_MOST_CELLS, _PER_CELL = 4096, 40  # training vectors that a cell needs
+_MOST_CELLS, _PER_CELL = 1 << 16, 40  # by themselves; training vectors that a cell needs
+_TRAIN = 100_000
 BATCH = 4096  # vectors encoded between two moves of the bar
 
 
@@ -43,8 +46,15 @@ class Learning:
     symbols: str = "auto"
     effort: Literal[1, 2, 3] = 2
     dimensions: int | None = None
-    train: int = 100_000
+    train: int = _TRAIN
     random_state: Any = None
+
+    def sample(self, total: int | None) -> int:
+        """How many of `total` vectors are learned from at most: more than `train` where that allows many cells."""
+        most = integer(self.train, "train", 1)
+        if self.cells != "auto":
+            return sample_size(most, cell_count(self.cells, total, most) or 1)
+        return most if most < _TRAIN else sample_size(most, cell_count("auto", total, 1 << 40) or 1)
 
     def codec(self, vectors: Array, name: str, total: int | None, progress: bool, n_threads: int | None) -> Codec:
         """A codec for `total` vectors, learned from some; `name` is the argument that these were."""
@@ -54,7 +64,7 @@ class Learning:
             self.n_bytes,
             metric=self.metric,
             symbols=self.symbols,
-            cells=cell_count(self.cells, total, min(len(vectors), self.train)),
+            cells=cell_count(self.cells, total, min(len(vectors), self.sample(total))),
             effort=self.effort,
             dimensions=self.dimensions,
             train=self.train,
@@ -92,14 +102,12 @@ class Source:
     schema: ItemSchema | None = None
 
     @classmethod
-    def chosen(
-        cls, X: Any, table: "TableToBuild | None", train: int, learn: Any, random_state: Any, progress: bool
-    ) -> "Source":
+    def chosen(cls, X: Any, table: "TableToBuild | None", learning: Learning, learn: Any, progress: bool) -> "Source":
         """From whatever X is, an array or a table."""
-        most = integer(train, "train", 1)
         if table is None:
-            return cls.of(X, most, learn)
-        return cls.of_table(table, most, learn, random_numbers(random_state), progress)
+            return cls.of(X, learning.sample(None), learn)
+        most = learning.sample(table.table.total)
+        return cls.of_table(table, most, learn, random_numbers(learning.random_state), progress)
 
     @classmethod
     def of(cls, X: Any, train: int, learn: Any = None) -> "Source":
@@ -283,10 +291,11 @@ def cell_count(cells: Any, total: int | None, trained: int) -> int | None:
     None leaves the choice to the encoder, which takes what has the most recall.
     """
     if not (isinstance(cells, str) and cells == "auto"):
-        return integer(cells, "cells", 1, 2**16 + 1)
+        return integer(cells, "cells", 1, MOST_CELLS + 1)
     if total is None or total < _FLAT:
         return None
-    wanted = min(1 << round(math.log2(total) / 2), _MOST_CELLS)
+    # The square root of a million, and four times it from ten millions on.
+    wanted = min(1 << round(math.log2(total) / 2 + 2 * min(math.log10(total / _FLAT), 1)), _MOST_CELLS)
     return min(wanted, 1 << int(math.log2(max(trained / _PER_CELL, 1))))
 
 

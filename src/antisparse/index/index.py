@@ -105,12 +105,13 @@ class Index(Reader):
             What makes vectors of texts, or the name of a model of sentence-transformers that is on this machine. Its
             name is kept, and searches take texts. With vectors that are made already it is what made them.
         cells : int or "auto"
-            Cells, of which a search may visit a few (`probes`); their number takes one or two of the bytes. "auto":
-            what has the most recall below a million vectors, and about the square root of their number beyond.
+            Cells, of which a search may visit a few (`probes`); their number takes one to three of the bytes. "auto":
+            what has the most recall below a million vectors, about the square root of their number beyond, and four
+            times it from ten millions on, 65,536 at most.
         symbols, effort, dimensions
             As for `LearnedEncoder`.
         train : int
-            Learn from at most so many vectors.
+            Learn from at most so many vectors; but more than 4,096 cells from 40 for each.
         learn : array of shape (n', d), optional
             Learn from these in place of some of X.
         progress : bool
@@ -126,9 +127,9 @@ class Index(Reader):
             check_new_path(place)
         embedder = TextModel.of(model)
         table = TableToBuild.of(X, vector, key, columns, text, embedder)
-        source = Source.chosen(X, table, train, learn, random_state, progress)
-        ids = source.check_ids(ids)
         learning = Learning(n_bytes, metric, cells, symbols, effort, dimensions, train, random_state)
+        source = Source.chosen(X, table, learning, learn, progress)
+        ids = source.check_ids(ids)
         codec = learning.codec(source.train, source.name, source.total, progress, n_threads)
         source = source.learned()
         kept = None if embedder is None else embedder.entry(None if table is None else table.text)

@@ -60,7 +60,7 @@ def learn_blocks(Y: FloatArray, kind: str, blocks: int, wanted: Order) -> tuple[
             f"blocks = {blocks}, but {Y.shape[1]} dimensions in {n_bytes} bytes make at most {most}; lower it"
         )
     threads = thread_count(wanted.n_threads)
-    means = kmeans(Y, wanted.cells, wanted.random_state) if wanted.cells > 1 else np.zeros((1, Y.shape[1]))
+    means = kmeans(Y, wanted.cells, wanted.random_state, threads) if wanted.cells > 1 else np.zeros((1, Y.shape[1]))
     labels = np.concatenate(
         [
             nearest_mean(np.asarray(Y[first : first + _CHUNK_ROWS], np.float64), means, threads)

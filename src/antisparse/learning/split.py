@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from antisparse._arrays import boolean, choice, integer
+from antisparse.codec.cells import MANY, MOST_CELLS, number_bytes
 from antisparse.errors import InputError
 from antisparse.learning.symbols import SYMBOLS
 from antisparse.metrics import MetricName, metric_named
@@ -15,6 +16,7 @@ _CODEBOOK_BITS = 1.5  # a dimension, up to which codebooks do better than signs
 _DENSE_BYTES, _BLOCK_BYTES = 64, 16  # up to which codes are found as a whole; of a block beyond
 _LEAST_AXES = 384
 _PER_CODEBOOK = 20  # training vectors for each of a block, below which they do not
+_PER_CELL = 40  # training vectors for each of many cells
 _MEANS, _PER_MEAN = 256, 80  # with fewer training vectors a mean, means fit these and not the base
 
 
@@ -26,7 +28,8 @@ class Split:
     ----------
     symbols : {"codebooks", "signs", "levels"}
     cells : int
-        Means that vectors are coded relative to: one byte of the code up to 256, two beyond, none for one.
+        Means that vectors are coded relative to: one byte of the code up to 256, two up to
+        65,536, three beyond, none for one.
     scale : bool
         A byte for a scale of each vector's own; signs only.
     bias : {"byte", "nibble", "none"}
@@ -47,7 +50,7 @@ class Split:
 
     def __post_init__(self) -> None:
         choice(self.symbols, "symbols", SYMBOLS)
-        integer(self.cells, "cells", 1, 2**16 + 1)
+        integer(self.cells, "cells", 1, MOST_CELLS + 1)
         boolean(self.scale, "scale")
         choice(self.bias, "bias", ("byte", "nibble", "none"))
         integer(self.blocks, "blocks", 1, 2**12)
@@ -61,11 +64,15 @@ class Split:
     def nibbles(self, n_bytes: int) -> int:
         """The nibbles that are left for symbols."""
         integer(n_bytes, "n_bytes", 1)
-        cells = 0 if self.cells == 1 else 1 if self.cells <= 256 else 2
-        left = 2 * (n_bytes - cells - self.scale) - {"byte": 2, "nibble": 1, "none": 0}[self.bias]
+        left = 2 * (n_bytes - number_bytes(self.cells) - self.scale) - {"byte": 2, "nibble": 1, "none": 0}[self.bias]
         if left < 1:
             raise InputError(f"n_bytes = {n_bytes} leaves nothing for symbols beside {self}; give more bytes")
         return left
+
+
+def sample_size(train: int, cells: int) -> int:
+    """How many vectors at most are learned from, of which `train` are asked for: more where many cells need them."""
+    return max(train, _PER_CELL * cells) if cells > MANY else train
 
 
 def choose_split(
@@ -97,7 +104,7 @@ def choose_split(
     n_bytes, n_train = integer(n_bytes, "n_bytes", 1), integer(n_train, "n_train", 0, 2**63)
     dimension = integer(dimension, "dimension", 1)
     if cells is not None:
-        integer(cells, "cells", 1, 2**16 + 1)
+        integer(cells, "cells", 1, MOST_CELLS + 1)
     bias: BiasKind = "none"
     if metric_named(metric).centres:
         bias = "nibble" if n_bytes <= _FEW_BYTES else "byte"

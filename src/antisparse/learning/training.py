@@ -7,11 +7,13 @@ from functools import cached_property
 import numpy as np
 
 from antisparse._arrays import Float64Array, FloatArray
-from antisparse.codec.cells import Labels, nearest_mean
+from antisparse.codec.cells import MANY, Labels, nearest_mean
 from antisparse.errors import InputError
+from antisparse.learning.centroids import ordered_means
 
 _FAR = 10.0  # times the median length
 _CHUNK_ROWS = 4096
+_MOST_OF_MANY = 64  # vectors a centroid
 _GAIN = 1e-3  # relative, of the held-out error: less in a round, twice, ends it
 
 
@@ -53,7 +55,7 @@ class Training:
     @classmethod
     def of(cls, X: Float64Array, means: int, random: np.random.RandomState, threads: int) -> "Training":
         """All of X, with means found by k-means."""
-        mu = kmeans(X, means, random)
+        mu = kmeans(X, means, random, threads)
         return cls(X, mu, nearest_mean(X, mu, threads))
 
     def residual(self, out: Float64Array | None = None) -> Float64Array:
@@ -146,11 +148,16 @@ class Rounds:
         return f"error {min(self._errors):.4f}" if self._errors else ""
 
 
-def kmeans(X: FloatArray, count: int, random: np.random.RandomState) -> Float64Array:
-    """The centroids (count, d) of k-means, from 256 vectors a centroid at most."""
+def kmeans(
+    X: FloatArray, count: int, random: np.random.RandomState, threads: int = 1, progress: bool = False
+) -> Float64Array:
+    """The centroids (count, d) of k-means, from 256 vectors a centroid at most; of many, in order, from 64."""
     if count == 1:
         mean: Float64Array = X.mean(axis=0, keepdims=True, dtype=np.float64)
         return mean
+    if count > MANY:
+        few = X if len(X) <= _MOST_OF_MANY * count else X[random.choice(len(X), _MOST_OF_MANY * count, replace=False)]
+        return ordered_means(few, count, random, threads, progress)
     from sklearn.cluster import MiniBatchKMeans
     from threadpoolctl import threadpool_limits
 

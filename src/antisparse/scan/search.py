@@ -16,6 +16,7 @@ from antisparse.scan.columns import Columns, Ids, Words
 METHODS = get_args(Method)
 _TABLE_BYTES, _LEAST_QUERIES, _MOST_QUERIES = 8 << 20, 64, 2048  # of the tables that are held at a time
 _LIST_ENTRIES = 1 << 22  # of the lists of candidates that are held at a time
+_OFFSETS = 1 << 23  # of the cells that queries visit, which are held at a time
 
 
 class Part(Protocol):
@@ -136,7 +137,8 @@ class Searcher:
     def chunk(self, what: Search) -> int:
         """How many queries are searched at a time, so that their tables and candidates take bounded memory."""
         step = min(max(_TABLE_BYTES // self._tabler.bytes_per_query, _LEAST_QUERIES), _MOST_QUERIES)
-        return max(min(step, _LIST_ENTRIES // max(what.depth, 1)), 1)
+        visited = self.codec.n_cells if what.probes is None else min(what.probes, self.codec.n_cells)
+        return max(min(step, _LIST_ENTRIES // max(what.depth, 1), _OFFSETS // visited), 1)
 
     def candidates(self, parts: Sequence[Part], Q: npt.NDArray[Any], what: Search, threads: int) -> Candidates:
         """What these parts have for queries that `Codec.queries` made, no more than `chunk` says at a time."""
