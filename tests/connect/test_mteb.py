@@ -127,7 +127,7 @@ def test_mteb_and_our_benchmark_score_alike(mteb: Any) -> None:
     task = retrieval.drawn(600, 80, 32)
     own = retrieval.ndcg(retrieval.exact(task), task.answers).mean()
     assert score(task, None) == pytest.approx(own, abs=1e-5)
-    for size in (2, 8):
+    for size in (4, 8):  # of 2 bytes many scores are equal, and mteb orders these by names
         own = retrieval.ndcg(retrieval.by_codes(task, size), task.answers).mean()
         assert score(task, AntisparseSearchIndex(n_bytes=size, random_state=0)) == pytest.approx(own, abs=1e-5)
         assert 0.3 < own < 0.999
