@@ -3,9 +3,11 @@
 import sys
 from collections.abc import Iterator
 
-import matplotlib.figure
 import numpy as np
 import pytest
+
+pytest.importorskip("matplotlib", reason="wheels are tested without it")
+import matplotlib.figure
 from matplotlib import pyplot
 
 from antisparse import InputTypeError, MissingDependencyError, gaussian_frame, spread_path, tight_frame
