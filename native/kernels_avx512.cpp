@@ -1,5 +1,5 @@
-// Compiled with AVX-512 (F, BW, VL, VBMI, VNNI) enabled, and linked last: see CMakeLists.txt. What is in integers, or in
-// floats whose lanes never meet: all else adds in as many lanes as AVX2 has, in one order for all instruction sets.
+// Compiled with AVX-512 (F, BW, VL, VBMI, VNNI) enabled, and linked last: see CMakeLists.txt. What is in integers, or
+// in floats whose lanes never meet: all else adds in as many lanes as AVX2 has, in one order for all instruction sets.
 #define ANTISPARSE_ISA avx512
 #define ANTISPARSE_TARGET_AVX2 1
 #define ANTISPARSE_TARGET_AVX512 1
