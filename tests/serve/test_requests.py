@@ -118,9 +118,15 @@ def test_an_index_that_another_takes_the_place_of(tmp_path: Path, serving: Any) 
         known.add(said := json.dumps([{"ids": ids.tolist(), "distances": d.tolist()} for d, ids in rows]))
         return said
 
-    made(place, "signs")
+    first = made(place, "signs")
     with serving(place, "--quiet", "--follow", "0.02") as served:
         stop = threading.Event()
+
+        def answered(wanted: str) -> None:
+            deadline = time.monotonic() + 30
+            while wanted not in answers[-9:]:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
 
         def ask() -> None:
             with httpx.Client(base_url=served.url, timeout=60) as client:
@@ -135,16 +141,14 @@ def test_an_index_that_another_takes_the_place_of(tmp_path: Path, serving: Any) 
         for thread in threads:
             thread.start()
         try:
+            answered(first)
             for turn, name in enumerate(("codebooks", "signs cells scale", "spread", "levels", "signs")):
                 wanted = made(tmp_path / "new", name)
                 os.rename(place, tmp_path / f"old{turn}")
                 os.rename(tmp_path / "new", place)
                 if turn % 2:
                     shutil.rmtree(tmp_path / f"old{turn}")
-                deadline = time.monotonic() + 30
-                while wanted not in answers[-9:]:
-                    assert time.monotonic() < deadline
-                    time.sleep(0.01)
+                answered(wanted)
         finally:
             stop.set()
             for thread in threads:

@@ -52,9 +52,9 @@ class Learning:
     def sample(self, total: int | None) -> int:
         """How many of `total` vectors are learned from at most: more than `train` where that allows many cells."""
         most = integer(self.train, "train", 1)
-        if self.cells != "auto":
-            return sample_size(most, cell_count(self.cells, total, most) or 1)
-        return most if most < _TRAIN else sample_size(most, cell_count("auto", total, 1 << 40) or 1)
+        if most < _TRAIN and _by_itself(self.cells):
+            return most
+        return sample_size(most, cell_count(self.cells, total, 1 << 40) or 1)
 
     def codec(self, vectors: Array, name: str, total: int | None, progress: bool, n_threads: int | None) -> Codec:
         """A codec for `total` vectors, learned from some; `name` is the argument that these were."""
@@ -285,12 +285,16 @@ def with_bar(batches: Iterable[Any], total: int | None, progress: bool, name: st
             advance(len(batch))
 
 
+def _by_itself(cells: Any) -> bool:
+    return isinstance(cells, str) and cells == "auto"
+
+
 def cell_count(cells: Any, total: int | None, trained: int) -> int | None:
     """The number of cells; for "auto" a power of two, as many as the training vectors allow, or None for few vectors.
 
     None leaves the choice to the encoder, which takes what has the most recall.
     """
-    if not (isinstance(cells, str) and cells == "auto"):
+    if not _by_itself(cells):
         return integer(cells, "cells", 1, MOST_CELLS + 1)
     if total is None or total < _FLAT:
         return None
