@@ -34,9 +34,8 @@ paper: $(VENV)/with-plot  ## every experiment of the paper; DATA=sift1m, siftsma
 test: $(VENV)/with-test  ## the whole test suite
 	$(BIN)/python -m pytest -n auto
 
-# The browser of the system, or, where it has none, the one that Playwright fetches.
 test-page: $(VENV)/with-page  ## the explorer and the paper's page in Chromium, by Playwright
-	command -v chromium || command -v chromium-browser || command -v google-chrome || $(BIN)/python -m playwright install --with-deps chromium
+	tests/browser $(BIN)/python
 	ANTISPARSE_PAGE=1 $(BIN)/python -m pytest tests/explore tests/paper/test_reproduce.py
 
 test-long: $(VENV)/with-test  ## the index killed 1,000 and interrupted 50,000 times, every bit flipped, 1,000,000 files mutated (half an hour)
