@@ -13,6 +13,9 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _RETRIES = 3
+_CONNECTION_TRIES = 3
+# Each client has a process there, and now and then one dies at once.
+_NOT_STARTED = "Starting Ray client server failed"
 _AHEAD = 2  # tasks in flight for every one that runs
 
 
@@ -103,10 +106,15 @@ class Connection:
         with Connection._mutex:
             if not ray.is_initialized():
                 here = {"include_dashboard": False} if self.address is None else {"address": self.address}
-                try:
-                    ray.init(log_to_driver=False, logging_level=logging.WARNING, **here)
-                except Exception as error:  # of Ray, which has many
-                    raise ClusterError(f"address = {self.address!r}: the cluster cannot be reached: {error}") from None
+                for tries_left in reversed(range(_CONNECTION_TRIES)):
+                    try:
+                        ray.init(log_to_driver=False, logging_level=logging.WARNING, **here)
+                        break
+                    except Exception as error:  # of Ray, which has many
+                        if tries_left and _NOT_STARTED in str(error):
+                            continue
+                        said = f"address = {self.address!r}: the cluster cannot be reached: {error}"
+                        raise ClusterError(said) from None
                 Connection._own, Connection._users = True, 0
             Connection._users += 1
 
