@@ -143,6 +143,7 @@ bench-smoke: $(VENV)/with-bench  ## the same on small sizes: does it run?
 	$(BIN)/python benchmarks/solver.py --smoke --json out/solver-smoke.json
 	$(BIN)/python benchmarks/search.py --smoke --json out/search-smoke.json
 	$(BIN)/python benchmarks/encoding.py --smoke --json out/encoding-smoke.json
+	$(BIN)/python benchmarks/one_query.py --smoke --json out/one_query-smoke.json
 	$(BIN)/python benchmarks/recall.py --smoke --json out/recall-smoke.json --plot out/recall-smoke.png
 	$(BIN)/python benchmarks/beginner.py --smoke --json out/beginner-smoke.json
 	$(BIN)/python benchmarks/embeddings.py --smoke --json out/embeddings-smoke.json --plot out/embeddings-smoke.png
@@ -202,15 +203,23 @@ $(VENV)/bin/python $(VENV)-models/bin/python $(VENV)-sanitize/bin/python $(VENV)
 	  || { echo "antisparse needs Python 3.11 or later; name one with: make PYTHON=python3.12 ..."; exit 1; }
 	$(PYTHON) -m venv $(@D)/..
 
-# with-X: the package, built from these sources, and the dependencies of its extra X.
-$(VENV)/with-%: $(SOURCES) | $(VENV)/bin/python
-	$(PIP) install --quiet ".[$*]"
+# The wheel of these sources: compiled once for all that install it.
+$(VENV)/wheel/built: $(SOURCES) | $(VENV)/bin/python
+	rm -rf $(@D)
+	$(PIP) wheel --quiet --no-deps --wheel-dir $(@D) .
+	$(PIP) install --quiet --no-deps --force-reinstall $(@D)/*.whl
+	@touch $@
+
+# with-X: that, and the dependencies of its extra X.
+$(VENV)/with-%: $(VENV)/wheel/built
+	$(PIP) install --quiet "$$(echo $(<D)/*.whl)[$*]"
 	@touch $@
 
 # torch first, and this version of it: another may bring gigabytes for graphics cards.
-$(VENV)-models/with-models: $(SOURCES) | $(VENV)-models/bin/python
+$(VENV)-models/with-models: $(VENV)/wheel/built | $(VENV)-models/bin/python
 	$(VENV)-models/bin/python -m pip --disable-pip-version-check install --quiet torch==2.13.0
-	$(VENV)-models/bin/python -m pip --disable-pip-version-check install --quiet ".[models]"
+	$(VENV)-models/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --force-reinstall $(<D)/*.whl
+	$(VENV)-models/bin/python -m pip --disable-pip-version-check install --quiet "$$(echo $(<D)/*.whl)[models]"
 	@touch $@
 
 $(VENV)-sanitize/with-test: SANITIZERS = address,undefined
