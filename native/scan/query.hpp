@@ -209,7 +209,7 @@ class ScanQuery {
   static constexpr double infinity_ = std::numeric_limits<double>::infinity();
 
   // Codes are all scored where the k best are more than one in so many.
-  static constexpr std::size_t whole_share = 24;
+  static constexpr std::size_t whole_share = 16;
 
   // The places of a block that the codes reach.
   std::uint32_t within(std::size_t block) const {
