@@ -32,7 +32,7 @@ def write_file(path: Path, parts: Iterable[Any]) -> None:
     try:
         with open(temporary, "xb", buffering=0, opener=_create) as file:
             for part in parts:
-                view = memoryview(part).cast("B") if len(part) else memoryview(b"")
+                view = memoryview(part).cast("B")
                 while len(view):
                     view = view[os.write(file.fileno(), view[:_PART]) :]
             os.fsync(file.fileno())
@@ -125,7 +125,7 @@ def sync_folder(folder: Path) -> None:
 def discard(path: Path) -> None:
     """Remove a file that nothing needs; if that fails, the next clean-up does it."""
     with contextlib.suppress(OSError):
-        path.unlink(missing_ok=True)
+        path.unlink()
 
 
 @contextlib.contextmanager
