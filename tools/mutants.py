@@ -29,7 +29,7 @@ _LOADED = ["index/test_store", "index/test_damage", "index/test_faults", "index/
 _WRITTEN = ["index/test_faults", "index/test_items", "index/test_staging", "index/test_crash", "index/test_index"]
 # The tests that tell most of a file, the quickest first.
 TESTS = {
-    "_files.py": ["codec/test_codec_files", "datasets/test_sources", *_STORED],
+    "_files.py": ["codec/test_codec_files", "datasets/test_download", "datasets/test_files", *_STORED],
     "index/store.py": [*_STORED, "index/test_concurrency"],
     "index/manifest.py": [*_LOADED, "index/test_texts"],
     "index/loading.py": _LOADED,
@@ -38,8 +38,8 @@ TESTS = {
     "index/change.py": _WRITTEN,
     "index/staging.py": ["index/test_staging"],
 }
-# Not those that kill processes at random moments for long, nor the slower half of those that let every call fail.
-_CHOSEN = "not killed and not (system_may_fail and text)"
+# Not those that take long and tell nothing that the others do not: random kills, endless searches, calls that fail.
+_CHOSEN = "not killed and not (test_concurrency and (thread or readers)) and not (system_may_fail and text)"
 _SETTINGS = {"ANTISPARSE_MUTATIONS": "300", "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 _ELSEWHERE = ("TYPE_CHECKING", "sys.platform", "os.name")  # conditions of other systems
 _PAIRS = [(ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.Is, ast.IsNot), (ast.In, ast.NotIn)]
