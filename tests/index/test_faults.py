@@ -176,9 +176,11 @@ def test_a_batch_is_left_by_the_thread_that_entered_it(tmp_path, on_disk: bool, 
 
 
 def test_any_thread_may_close_an_index(tmp_path, index) -> None:
+    lock = index._writer.store._lock  # which is let go of, and not only forgotten
     thread = threading.Thread(target=index.close)
     thread.start()
     thread.join()
+    assert not lock.is_locked
     with Index.open(tmp_path / "index") as again:
         held(again)
 

@@ -91,6 +91,14 @@ def test_a_file_is_named_by_the_change_that_wrote_it(tmp_path: Path, index: Inde
     assert written == ["segment-00000002", "segment-00000004", "segment-00000005"]
 
 
+def test_an_add_leaves_the_other_files_as_they_are(tmp_path: Path, index: Index) -> None:
+    index.add(POOL[20:30])  # a segment without deletions, after one with them
+    before = set(os.listdir(tmp_path / "index"))
+    index.add(POOL[30:40])
+    after = set(os.listdir(tmp_path / "index"))
+    assert before < after and len(after - before) == 1
+
+
 def test_a_creation_removes_what_one_who_died_left(tmp_path: Path) -> None:
     (tmp_path / ".tmp-0123").write_bytes(b"x")
     Index.create(tmp_path, fitted("signs")).close()
