@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 _STORED = ["index/test_store", "index/test_build", "index/test_faults", "index/test_crash", "index/test_staging"]
-_LOADED = ["index/test_store", "index/test_damage", "index/test_faults", "index/test_items", "index/test_staging"]
+_LOADED = ["index/test_store", "index/test_golden", "index/test_damage", "index/test_faults", "index/test_staging"]
 _WRITTEN = ["index/test_faults", "index/test_items", "index/test_staging", "index/test_crash", "index/test_index"]
 # The tests that tell most of a file, the quickest first.
 TESTS = {

@@ -10,7 +10,7 @@ import pytest
 from models import POOL, fitted
 from test_crash import FailingOS, RecordingOS
 
-from antisparse import FormatError, Index, StorageError
+from antisparse import FormatError, Index, InputError, StorageError
 from antisparse import _files as files
 from antisparse.datasets import read_vectors, write_vectors
 from antisparse.index.files import ArrayFile, pack_arrays
@@ -158,6 +158,25 @@ def test_a_file_is_replaced_or_not_whatever_call_fails(tmp_path: Path, monkeypat
         assert len(read_vectors(path)) == (3 if turn < 4 else 5)  # the third call renames
         assert os.listdir(tmp_path) == ["x.npy"]
     assert turn > 4
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs FIFOs")
+def test_only_a_regular_file_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("folder", "pipe"):
+        with pytest.raises(InputError, match="only a regular file is replaced"), files.replacing(tmp_path / name):
+            pass
+    assert sorted(os.listdir(tmp_path)) == ["folder", "pipe"]
+
+
+def test_what_waits_for_a_folder_does_not_leave_it_open(tmp_path: Path) -> None:
+    free = os.dup(0)
+    os.close(free)
+    files.sync_folder(tmp_path)
+    again = os.dup(0)
+    os.close(again)
+    assert again == free
 
 
 def test_an_error_of_who_writes_is_passed_on_as_it_is(tmp_path: Path) -> None:
