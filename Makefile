@@ -6,7 +6,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(shell find src native -type f -not -n
 NATIVE := $(shell find native -name '*.cpp' -o -name '*.hpp')
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo paper test test-page test-long fuzz test-lowest test-models test-cluster test-arm test-clang coverage coverage-native wheel wheel-smoke lint lint-ruff lint-types lint-native lint-imports lint-stubs lint-spelling lint-release audit format stubs docs linkcheck bench bench-all bench-recall bench-embeddings bench-smoke sanitize tsan clean help
+.PHONY: demo paper test test-page test-long fuzz mutants test-lowest test-models test-cluster test-arm test-clang coverage coverage-native wheel wheel-smoke lint lint-ruff lint-types lint-native lint-imports lint-stubs lint-spelling lint-release audit format stubs docs linkcheck bench bench-all bench-recall bench-embeddings bench-smoke sanitize tsan clean help
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/:/' | column -t -s:
@@ -48,6 +48,9 @@ fuzz: $(VENV)/with-fuzz  ## every reader of files fuzzed for hours; MINUTES=10 a
 	  PYTHONPATH=tests $(BIN)/python tests/fuzz/guided.py $$reader out/fuzz $$((60 * $(or $(MINUTES),10))) || exit 1; \
 	done
 	ANTISPARSE_FUZZ=$(or $(FILES),5000000) ANTISPARSE_FUZZ_SEED=$$(date +%s) $(BIN)/python -m pytest -n auto tests/fuzz
+
+mutants: $(VENV)/with-test  ## faults put into the code that keeps an index, which a test must notice; FILES="...", SAMPLE=20 a file (hours)
+	$(BIN)/python tools/mutants.py $(FILES) --sample $(or $(SAMPLE),20) --seed $(or $(SEED),0)
 
 test-lowest: $(VENV)-lowest/with-test  ## the whole test suite on the lowest versions of all dependencies
 	$(VENV)-lowest/bin/python -m pytest -n auto

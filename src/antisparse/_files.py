@@ -30,9 +30,9 @@ def write_file(path: Path, parts: Iterable[Any]) -> None:
     """Replace a file by these bytes. That the new name is on the disk is only sure after `sync_folder`."""
     temporary = _temporary(path)
     try:
-        with open(temporary, "xb", buffering=0, opener=_create) as file:
+        with open(temporary, "xb", opener=_create) as file:
             for part in parts:
-                view = memoryview(part).cast("B") if len(part) else memoryview(b"")
+                view = memoryview(part).cast("B")
                 while len(view):
                     view = view[os.write(file.fileno(), view[:_PART]) :]
             os.fsync(file.fileno())
@@ -51,7 +51,7 @@ def replacing(path: Path) -> Iterator[Path]:
         raise InputError(f"path = {str(path)!r} is a folder, a pipe or a device; only a regular file is replaced")
     temporary, within = _temporary(path), False
     try:
-        open(temporary, "xb", buffering=0, opener=_create).close()
+        open(temporary, "xb", opener=_create).close()
         within = True
         yield temporary
         within = False
@@ -125,7 +125,7 @@ def sync_folder(folder: Path) -> None:
 def discard(path: Path) -> None:
     """Remove a file that nothing needs; if that fails, the next clean-up does it."""
     with contextlib.suppress(OSError):
-        path.unlink(missing_ok=True)
+        path.unlink()
 
 
 @contextlib.contextmanager

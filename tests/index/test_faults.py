@@ -175,10 +175,26 @@ def test_a_batch_is_left_by_the_thread_that_entered_it(tmp_path, on_disk: bool, 
     thread.join()
 
 
+def test_an_index_is_closed_though_another_thread_left_an_inner_batch(tmp_path, index) -> None:
+    outer, inner = index.batch(), index.batch()
+    thread = threading.Thread(target=lambda: (outer.__enter__(), inner.__enter__()))
+    thread.start()
+    thread.join()
+    with pytest.raises(UnsupportedError, match="was left by another"):
+        inner.__exit__(None, None, None)
+    assert within(20, index.close) is None
+    with pytest.raises(UnsupportedError, match="was left by another"):
+        outer.__exit__(None, None, None)
+    with Index.open(tmp_path / "index", verify=True) as again:
+        held(again)
+
+
 def test_any_thread_may_close_an_index(tmp_path, index) -> None:
+    lock = index._writer.store._lock  # which is let go of, and not only forgotten
     thread = threading.Thread(target=index.close)
     thread.start()
     thread.join()
+    assert not lock.is_locked
     with Index.open(tmp_path / "index") as again:
         held(again)
 

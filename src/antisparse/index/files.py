@@ -105,7 +105,7 @@ class ArrayFile:
         self.path = path
         self._map = mapped(path, size, memory)
         length = int.from_bytes(self._map[:8], "little")
-        if size < 8 or length > min(size - 8, MOST_HEADER):
+        if length > min(size - 8, MOST_HEADER):
             raise FormatError(f"{path} is truncated, or not a safetensors file")
         self._start = 8 + length
         entries, self.metadata = read_header(bytes(self._map[: self._start]), header_crc32, str(path))

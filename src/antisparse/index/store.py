@@ -133,6 +133,7 @@ class FolderStore:
             for name in self._saved:  # the manifest first
                 discard(self.folder / name)
             raise
+        self._generation = manifest.generation
         self._saved.clear()
         done = replace(snapshot, searcher=searcher, segments=stored, manifest=manifest)
         self.clean(done)
