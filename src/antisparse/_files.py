@@ -32,7 +32,7 @@ def write_file(path: Path, parts: Iterable[Any]) -> None:
     try:
         with open(temporary, "xb", opener=_create) as file:
             for part in parts:
-                view = memoryview(part).cast("B")
+                view = memoryview(part).cast("B") if len(part) else memoryview(b"")
                 while len(view):
                     view = view[os.write(file.fileno(), view[:_PART]) :]
             os.fsync(file.fileno())
