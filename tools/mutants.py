@@ -32,7 +32,7 @@ TESTS = {
     "_files.py": ["codec/test_codec_files", "datasets/test_download", "datasets/test_files", *_STORED],
     "index/store.py": [*_STORED, "index/test_concurrency"],
     "index/manifest.py": [*_LOADED, "index/test_texts"],
-    "index/loading.py": _LOADED,
+    "index/loading.py": [*_LOADED, "index/test_objects"],
     "index/files.py": _LOADED,
     "index/writer.py": _WRITTEN,
     "index/change.py": _WRITTEN,

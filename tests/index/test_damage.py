@@ -108,6 +108,16 @@ def test_a_flipped_bit_of_the_codes_is_found_by_verify(tiny) -> None:
     Index.open(tiny, read_only=True).search(QUERIES[:, :3], 3)  # of some codes
 
 
+def test_opening_does_not_read_what_verify_compares(tiny) -> None:
+    forger = Forger(tiny)
+    manifest = json.loads(json.dumps(forger.manifest))
+    manifest["segments"].append(manifest["segments"][1])
+    forger.write(manifest=manifest)
+    opens(tiny)
+    with pytest.raises(FormatError, match="an id in two segments"):
+        opens(tiny, verify=True)
+
+
 def test_every_truncation_and_what_is_too_long_is_found(tiny) -> None:
     for name, whole in contents(tiny).items():
         for length in reversed(range(len(whole))):
