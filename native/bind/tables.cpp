@@ -38,7 +38,7 @@ nb::ndarray<nb::numpy, std::int32_t> sign_tables(Matrix<std::int32_t> weights, s
   return owned(std::move(tables), {job.n, nibbles, 16});
 }
 
-// Points among which the nearest are looked for, shared by all who look for them.
+// Points among which the nearest are looked for. Those who look for them keep them alive: see the binding.
 class BoundPoints {
  public:
   BoundPoints(Matrix<double> points, Vector<double> half) {
@@ -46,10 +46,10 @@ class BoundPoints {
     const double* const rows = data_of(points);
     const double* const halves = data_of(half);
     nb::gil_scoped_release release;
-    points_ = std::make_shared<const Points>(rows, halves, points.shape(0), points.shape(1));
+    points_ = std::make_unique<const Points>(rows, halves, points.shape(0), points.shape(1));
   }
 
-  const std::shared_ptr<const Points>& shared() const { return points_; }
+  const Points* get() const { return points_.get(); }
   bool ordered() const { return points_->above != nullptr; }
 
   template <class T>
@@ -76,14 +76,14 @@ class BoundPoints {
   }
 
  private:
-  std::shared_ptr<const Points> points_;
+  std::unique_ptr<const Points> points_;
 };
 
 // Makes tables of queries, by the blocks along the diagonal of a frame and, for probes, among some points.
 class TableMaker {
  public:
   TableMaker(const std::vector<Matrix<double>>& blocks, std::size_t columns_per_nibble, std::size_t nibbles,
-             const std::optional<Vector<double>>& shift, const std::optional<BoundPoints>& points)
+             const std::optional<Vector<double>>& shift, const BoundPoints* points)
       : nibbles_(nibbles), signs_(columns_per_nibble == 4) {
     require(signs_ || columns_per_nibble == 16, "columns_per_nibble must be 4 or 16");
     for (const Matrix<double>& block : blocks) {
@@ -101,7 +101,7 @@ class TableMaker {
       shift_.assign(given, given + d_);
     }
     if (!points) return;
-    points_ = points->shared();
+    points_ = points->get();
     require(points_->d == d_, "the points do not fit");
   }
   TableMaker(const TableMaker&) = delete;
@@ -125,7 +125,7 @@ class TableMaker {
     job.signs = signs_;
     job.nibbles = nibbles_;
     job.probes = probes;
-    job.points = points_.get();
+    job.points = points_;
     job.at_least = at_least;
     job.threads = threads;
     auto tables = array<std::int32_t>(job.n * nibbles_ * 16);
@@ -152,7 +152,7 @@ class TableMaker {
   bool signs_;
   std::vector<Panels<double>> blocks_;
   std::vector<double> shift_;
-  std::shared_ptr<const Points> points_;
+  const Points* points_ = nullptr;
 };
 
 }  // namespace
@@ -172,9 +172,9 @@ void bind_tables(nb::module_& m) {
            "nearest, or, of ordered points, nearly all.");
   nb::class_<TableMaker>(m, "TableMaker", "Makes queries ready for the scan.")
       .def(nb::init<const std::vector<Matrix<double>>&, std::size_t, std::size_t, const std::optional<Vector<double>>&,
-                    const std::optional<BoundPoints>&>(),
+                    const BoundPoints*>(),
            "blocks"_a, "columns_per_nibble"_a, "nibbles"_a, nb::kw_only(), "shift"_a.noconvert().none() = nb::none(),
-           "points"_a.none() = nb::none())
+           "points"_a.none() = nb::none(), nb::keep_alive<1, 6>())  // the maker keeps its points
       .def("make", &TableMaker::make<float>, "x"_a.noconvert(), "at_least"_a, "probes"_a, "threads"_a)
       .def("make", &TableMaker::make<double>, "x"_a.noconvert(), "at_least"_a, "probes"_a, "threads"_a,
            "Tables, units, peaks, squared norms, nearest points and dot products with these (tables/table_job.hpp).");

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <deque>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "machine/threads.hpp"
@@ -63,22 +65,23 @@ inline void scan(const ScanJob& asked) {
   std::size_t ranges = 1;
   if (groups < job.threads && groups > 0 && !job.queries.probes)
     ranges = std::max<std::size_t>(1, std::min<std::size_t>((job.threads + groups - 1) / groups, blocks / shortest));
-  std::vector<std::shared_ptr<Scratch>> lent(ranges > 1 ? groups * ranges : 0);  // to what is merged after the tasks
+  std::deque<Scratch> scratches;  // one a thread, which what is merged after the tasks uses, too
+  std::mutex adding;
   std::vector<ScanQueries> found(groups * ranges);
   run_tasks(groups * ranges, job.threads, [&] {
-    return [&, scratch = std::make_shared<Scratch>(), kept = ScanQueries()](std::size_t task) mutable {
+    const std::lock_guard<std::mutex> lock(adding);
+    return [&, &scratch = scratches.emplace_back(), kept = ScanQueries()](std::size_t task) mutable {
       const std::size_t g = task / ranges, range = task % ranges, first = g * group;
       ScanQueries& queries = ranges > 1 ? found[task] : kept;
       const std::size_t size = std::min(group, count - first);
       queries.resize(std::min(queries.size(), size));
-      while (queries.size() < size) queries.push_back(std::make_unique<ScanQuery>(job, *scratch));
+      while (queries.size() < size) queries.push_back(std::make_unique<ScanQuery>(job, scratch));
       for (std::size_t q = 0; q < size; ++q) queries[q]->start(first + q);
       if (job.queries.probes)
         scan_cells(job, queries, first);
       else
         scan_blocks(job, queries, blocks * range / ranges, blocks * (range + 1) / ranges);
       if (ranges > 1) {
-        lent[task] = scratch;
         for (auto& query : queries) query->best.cut();
         return;
       }
