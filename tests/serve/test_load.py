@@ -21,25 +21,6 @@ from antisparse import Index
 from antisparse.serve.bodies import JSON, NPY
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("served") / "index"
-    filled(path)
-    return path
-
-
-@pytest.fixture(scope="module")
-def served(place: Path, serving: Any):
-    with serving(place, "--quiet", "--body-bytes", "2000000") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def index(place: Path):
-    with Index.open(place, read_only=True, n_threads=1) as index:
-        yield index
-
-
 def test_many_at_once_share_scans_and_get_their_own_answers(served: Running, index: Index) -> None:
     wrong: list[Any] = []
 

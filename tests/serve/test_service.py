@@ -24,25 +24,6 @@ from antisparse.serve.bodies import ARROW, NPY
 READ, WRITE = "read-token-0123456789", "write-token-0123456789"
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("served") / "index"
-    filled(path)
-    return path
-
-
-@pytest.fixture(scope="module")
-def served(place: Path, serving: Any):
-    with serving(place, "--quiet", "--body-bytes", "2000000") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def index(place: Path):
-    with Index.open(place, read_only=True, n_threads=1) as index:
-        yield index
-
-
 def test_one_query_ranges_items_and_what_there_is(served: Running, index: Index) -> None:
     q = QUERIES[0]
     same(served.post("/search", json={"vector": q.tolist(), "k": 4}), *index.search(q, 4), index)

@@ -26,25 +26,6 @@ from antisparse.serve.service import Present
 FUZZ = int(os.environ.get("ANTISPARSE_REQUESTS", "10000"))
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("served") / "index"
-    filled(path)
-    return path
-
-
-@pytest.fixture(scope="module")
-def served(place: Path, serving: Any):
-    with serving(place, "--quiet", "--body-bytes", "2000000") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def index(place: Path):
-    with Index.open(place, read_only=True, n_threads=1) as index:
-        yield index
-
-
 PICKLED = b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little")
 PICKLED += b"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }".ljust(117) + b"\n" + b"\x80\x04K\x01."
 # Lists of no numbers, which take no bytes, however many.
