@@ -29,7 +29,13 @@ _LOADED = ["index/test_store", "index/test_golden", "index/test_damage", "index/
 _WRITTEN = ["index/test_faults", "index/test_items", "index/test_staging", "index/test_crash", "index/test_index"]
 # The tests that tell most of a file, the quickest first.
 TESTS = {
-    "_files.py": ["codec/test_codec_files", "datasets/test_download", "datasets/test_files", *_STORED],
+    "_files.py": [
+        "index/test_single_files",
+        "codec/test_codec_files",
+        "datasets/test_download",
+        "datasets/test_files",
+        *_STORED,
+    ],
     "index/store.py": [*_STORED, "index/test_concurrency"],
     "index/manifest.py": [*_LOADED, "index/test_texts"],
     "index/loading.py": [*_LOADED, "index/test_objects"],
