@@ -14,7 +14,7 @@ R = TypeVar("R")
 
 _RETRIES = 3
 _CONNECTION_TRIES = 3
-# Each client has a process there, and now and then one dies at once.
+# Ray starts a process for each client of ray://, which now and then dies at once; the next one lives.
 _NOT_STARTED = "Starting Ray client server failed"
 _AHEAD = 2  # tasks in flight for every one that runs
 
